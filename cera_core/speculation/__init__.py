@@ -1,0 +1,1 @@
+"""The heart: a draft is verified in one forward, and what the model agrees with is kept."""
