@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,10 @@ class Drafter(ABC):
 class IncrementalDrafter(Drafter):
     """Base for drafters with an index over the history: feeds each token once.
 
-    A subclass writes `extend`, `propose` and `clone`, `reset` (calling `super().reset()`) and, where it is cheaper than a
-    rebuild, `truncate`. The base notices how the history changed since the last call and feeds only what is new. Noticing is
-    free for a session's own history, whose views name their `lineage`; else it costs one pass over the history.
+    A subclass writes `extend`, `propose` and `clone`, `reset` (calling `super().reset()`) and, where it is cheaper
+    than a rebuild, `truncate`. The base notices how the history changed since the last call and feeds only what is
+    new. Noticing is free for a session's own history, whose views name their `lineage`; else it costs one pass over
+    the history.
 
     A subclass with an `__init__` calls `super().__init__()`.
     """

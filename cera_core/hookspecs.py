@@ -50,7 +50,7 @@ class ObserverHooks:
     """What a plugin may watch. An exception in an observer is reported once and changes nothing."""
 
     @hookspec
-    def cera_round_finished(self, round: RoundEvent) -> None:
+    def cera_round_finished(self, round: RoundEvent) -> None:  # noqa: A002
         """Is called after each round of the loop."""
 
     @hookspec

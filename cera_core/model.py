@@ -1,7 +1,7 @@
 """What a model backend is: something that turns tokens into logits, one row a token.
 
-A `Model` holds weights only and is shared by sessions and threads; what a session adds (the key/value cache) lives in its
-`InferenceState`. This module knows nothing of drafts: verifying many tokens is just `forward_all`.
+A `Model` holds weights only and is shared by sessions and threads; what a session adds (the key/value cache) lives in
+its `InferenceState`. This module knows nothing of drafts: verifying many tokens is just `forward_all`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class InferenceState:
     Attributes:
         seq_len: Number of tokens in the cache.
         max_seq_len: The most tokens it can hold.
-        is_compressed: The cache no longer holds every token as it was (evicted or merged); nothing can be verified on it.
+        is_compressed: The cache no longer holds every token as it was (evicted or merged), so nothing can be verified.
     """
 
     def __init__(self, max_seq_len: int) -> None:
@@ -63,8 +63,8 @@ class InferenceState:
 class Model(ABC):
     """Weights, and the forward pass over them.
 
-    An error leaves the state as it was. Sessions on several threads may use one model at the same time, each with a state
-    of its own.
+    An error leaves the state as it was. Sessions on several threads may use one model at the same time, each with a
+    state of its own.
 
     Attributes:
         config: What the model is.

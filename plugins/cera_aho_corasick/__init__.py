@@ -1,0 +1,1 @@
+"""Phrases: the rest of a known phrase whose beginning stands at the end of the history."""

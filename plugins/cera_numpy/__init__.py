@@ -1,0 +1,1 @@
+"""The readable reference backend, on NumPy."""

@@ -1,0 +1,1 @@
+"""Prompt lookup: what followed the last few tokens the last time they occurred."""

@@ -1,0 +1,1 @@
+"""A suffix automaton over the session: what followed the longest repeated suffix."""
