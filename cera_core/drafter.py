@@ -22,12 +22,14 @@ class Draft:
         confidences: For each token the chance, in 0..1, that it is accepted given that those before it were.
         match_length: How many tokens at the end of the history the guess is based on.
         source: Where the guess came from, for people to read, for instance `history[120:128]`.
+        drafter: Name of the drafter that made it; set where several are combined.
     """
 
     token_ids: Sequence[int]
     confidences: Sequence[float] | None = None
     match_length: int | None = None
     source: str | None = None
+    drafter: str | None = None
 
 
 NO_DRAFT = Draft(())

@@ -92,7 +92,8 @@ class Model(ABC):
         """Appends all of `token_ids` (1 to `max_batch`).
 
         Returns:
-            The logits after the last token, float32[vocab_size]. They stay valid until the next call on this state.
+            The logits after the last token, float32[vocab_size]; they stay valid until the next forward on
+            this state.
 
         Raises:
             InvalidInputError: An id is outside the vocabulary, or there are none.
@@ -104,6 +105,7 @@ class Model(ABC):
 
         Returns:
             float32[len(token_ids), vocab_size]; row j predicts the token after `token_ids[j]`.
+            Valid like the result of `forward`.
         """
         raise ModelError(f"{type(self).__name__} gives logits for the last token only (supports_all_logits is False).")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cera_core.drafter import Drafter
     from cera_core.model import Model
     from cera_core.modelfile.gguf import ModelFile
-    from cera_core.speculation.stats import GenerationStats
+    from cera_core.speculation.stats import SpecStats
 
 
 class PluginOptions(BaseModel):
@@ -130,4 +130,4 @@ class GenerationEvent:
 
     token_ids: tuple[int, ...]
     finish_reason: str
-    stats: GenerationStats = field(repr=False)
+    stats: SpecStats = field(repr=False)
