@@ -1,0 +1,88 @@
+"""A pydantic model's complaints as one `ConfigError` a person can act on.
+
+It knows nothing of layers or files: whoever calls it says where each value came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from reprlib import Repr
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from cera_core.errors import ConfigError
+from cera_core.near_match import suggest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+M = TypeVar("M", bound=BaseModel)
+
+_short = Repr()
+_short.maxstring = _short.maxother = 60
+
+
+def unknown_origin(path: str) -> str | None:
+    """Says that nobody knows where a value came from."""
+    del path
+    return None
+
+
+def validated(
+    model: type[M],
+    values: Mapping[str, Any],
+    *,
+    owner: str,
+    origin_of: Callable[[str], str | None] = unknown_origin,
+) -> M:
+    """Makes a `model` of `values`.
+
+    Args:
+        model: What the values are checked with.
+        values: One value a field.
+        owner: Whose options these are, for messages, for instance `backend 'numpy'`.
+        origin_of: Returns where the value at a dotted path came from, or None.
+
+    Raises:
+        ConfigError: Values are not usable; one paragraph names each, what is required, what was found and where.
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        complaints = [_complaint(details, model, owner, origin_of) for details in error.errors(include_url=False)]
+        raise ConfigError(" ".join(complaints)) from error
+
+
+def _complaint(
+    details: ErrorDetails, model: type[BaseModel], owner: str, origin_of: Callable[[str], str | None]
+) -> str:
+    path = ".".join(str(part) for part in details["loc"] if part != "[key]")
+    origin = origin_of(path)
+    where = f" ({origin})" if origin else ""
+    if details["type"] == "extra_forbidden":
+        *parents, key = details["loc"]
+        return (
+            f"{path!r}{where} is not an option of {owner}; {suggest(str(key), _fields_at(model, parents), 'options')}"
+        )
+    if not path:
+        return f"The options of {owner}{where}: {_requirement(details)}."
+    return f"{path!r} of {owner} {_requirement(details)}, but is {_short.repr(details['input'])}{where}."
+
+
+def _requirement(details: ErrorDetails) -> str:
+    """Returns what pydantic asks for, as the rest of a sentence that began with the option's name."""
+    if details["type"] == "value_error":  # raised by a validator; the words are its author's
+        return details["msg"].removeprefix("Value error, ").removesuffix(".")
+    requirement = details["msg"].partition(",")[0]  # what follows the comma repeats what was found
+    return requirement.replace("Input should", "must", 1).replace("Field required", "must be given", 1)
+
+
+def _fields_at(model: type[BaseModel], path: list[int | str]) -> list[str]:
+    """Returns the names that are allowed below `path`."""
+    for part in path:
+        field = model.model_fields.get(str(part))
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return []
+        model = field.annotation
+    return list(model.model_fields)

@@ -1,0 +1,71 @@
+"""Wrong values become one paragraph: what, required, found, where."""
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from cera_core.errors import ConfigError
+from cera_core.validation import validated
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    count: int = Field(1, ge=0)
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    inner: Inner = Inner()
+
+    @field_validator("name")
+    @classmethod
+    def _lower(cls, value: str) -> str:
+        if value != value.lower():
+            raise ValueError("must be in lower case, as all names are")
+        return value
+
+
+def complaint(values: dict[str, object], origins: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        validated(Outer, values, owner="backend 'x'", origin_of=(origins or {}).get)
+    assert isinstance(caught.value.__cause__, ValidationError)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_usable_values_make_the_model() -> None:
+    assert validated(Outer, {"name": "a", "inner": {"count": "3"}}, owner="it").inner.count == 3
+
+
+def test_a_bound_is_named_with_value_and_origin() -> None:
+    assert complaint({"name": "a", "inner": {"count": -1}}, {"inner.count": "a file, line 2"}) == (
+        "'inner.count' of backend 'x' must be greater than or equal to 0, but is -1 (a file, line 2)."
+    )
+
+
+def test_an_unknown_key_is_answered_with_a_near_one() -> None:
+    assert complaint({"name": "a", "inner": {"cuont": 1}}) == (
+        "'inner.cuont' is not an option of backend 'x'; did you mean 'count'?"
+    )
+
+
+def test_an_unknown_key_like_no_other_is_answered_with_all() -> None:
+    assert complaint({"name": "a", "zzz": 1}).endswith("; the options are inner, name.")
+
+
+def test_a_validators_own_words_are_kept() -> None:
+    assert complaint({"name": "A"}) == "'name' of backend 'x' must be in lower case, as all names are, but is 'A'."
+
+
+def test_a_missing_value_is_asked_for() -> None:
+    assert complaint({}) == "'name' of backend 'x' must be given, but is {}."
+
+
+def test_every_wrong_value_is_named() -> None:
+    text = complaint({"name": 3, "inner": {"count": "many"}})
+    assert "'name'" in text
+    assert "'inner.count' of backend 'x' must be a valid integer, but is 'many'." in text
+
+
+def test_a_long_value_is_shortened() -> None:
+    assert len(complaint({"name": "X" * 10_000})) < 200
