@@ -9,6 +9,7 @@ ends the process (SIGBUS).
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import stat
@@ -103,8 +104,7 @@ class ModelFile:
         if self._mapped is None:
             raise self._error("it is closed, so its weights cannot be read.")
         flat = np.frombuffer(self._mapped, np.uint8, tensor.num_bytes, tensor.offset)
-        num_weights = int(np.prod(tensor.shape, dtype=object))
-        return flat.reshape(num_weights // tensor.shape[-1], -1)
+        return flat.reshape(math.prod(tensor.shape[:-1]), -1)
 
     def close(self) -> None:
         """Lets go of the map; it goes away with the last view from `tensor_bytes`."""

@@ -1,8 +1,8 @@
 """Reads the header of a GGUF file: metadata and tensor table, trusting nothing in it.
 
 Every length and count is compared with the bytes that are really there before anything is allocated or looped over,
-and a header may be at most `MAX_HEADER_BYTES` long, so a hostile file costs at most a few hundred megabytes for a
-second or two. This module knows the container only, not what a key or a tensor means.
+and the limits below bound what a hostile file can cost. This module knows the container only, not what a key or a
+tensor means.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import gguf
 
 MAX_HEADER_BYTES = 64 << 20  # the largest header seen, half a million merges, takes about 12 MB
+MAX_KEYS = MAX_TENSORS = 1 << 16
 MAX_DIMENSIONS = 4
 MAX_NAME_BYTES = 65_535
 DEFAULT_ALIGNMENT = 32
@@ -104,8 +105,8 @@ def read_header(data: Buffer, path: Path) -> Header:
     version = _read_version(cursor)
     num_tensors = cursor.number(_UINT64, "the number of tensors")
     num_keys = cursor.number(_UINT64, "the number of metadata keys")
-    cursor.check_count(num_tensors, _MIN_TENSOR_BYTES, "tensors")
-    cursor.check_count(num_keys, _MIN_KEY_BYTES, "metadata keys")
+    cursor.check_count(num_tensors, _MIN_TENSOR_BYTES, "tensors", MAX_TENSORS)
+    cursor.check_count(num_keys, _MIN_KEY_BYTES, "metadata keys", MAX_KEYS)
     metadata = _read_metadata(cursor, num_keys)
     alignment = _checked_alignment(cursor, metadata)
     tensors = _read_tensors(cursor, num_tensors, alignment)
@@ -173,11 +174,13 @@ class _Cursor:
         except UnicodeDecodeError as error:
             raise self.error(f"{what} must be UTF-8, found {shorten(raw)}.") from error
 
-    def check_count(self, count: int, min_bytes: int, what: str) -> None:
-        """Refuses a count that cannot be true in the bytes that are left."""
-        most = (self.end - self.position) // min_bytes
+    def check_count(self, count: int, min_bytes: int, what: str, most: int = MAX_HEADER_BYTES) -> None:
+        """Refuses a count that cannot be true in the bytes that are left, or is above `most`."""
+        room = (self.end - self.position) // min_bytes
+        if count > room:
+            raise self.error(f"it claims {count} {what}, but {self._limit()} leaves room for at most {room}.")
         if count > most:
-            raise self.error(f"it claims {count} {what}, but {self._limit()} leaves room for at most {most}.")
+            raise self.error(f"it claims {count} {what}, but cera reads at most {most}.")
 
     def _past_the_end(self, start: int, num_bytes: int, what: str) -> ModelFileError:
         return self.error(
@@ -195,7 +198,7 @@ def _read_version(cursor: _Cursor) -> int:
     magic = cursor.data[:4]
     if magic != _MAGIC:
         found = f"begins with {magic!r}" if magic else "is empty"
-        raise cursor.error(f"a GGUF file begins with {_MAGIC!r}, this one {found}.")
+        raise cursor.error(f"a GGUF file begins with {_MAGIC!r}, this one {found}. Fetch it again, or convert it.")
     cursor.take(4, "the file's magic number")
     version: int = cursor.number(_UINT32, "the file's version")
     swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
@@ -257,7 +260,6 @@ def _checked_alignment(cursor: _Cursor, metadata: Mapping[str, Any]) -> int:
 
 
 def _read_tensors(cursor: _Cursor, count: int, alignment: int) -> dict[str, TensorInfo]:
-    cursor.check_count(count, _MIN_TENSOR_BYTES, "tensors")
     tensors: dict[str, TensorInfo] = {}
     for index in range(count):
         tensor = _read_tensor(cursor, index)
