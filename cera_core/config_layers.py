@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cera_core.errors import ConfigError
-from cera_core.near_match import suggest
+from cera_core.near_match import did_you_mean
 
 SettingPath: TypeAlias = tuple[str, ...]
 
@@ -158,8 +158,8 @@ def environment_layer(environ: Mapping[str, str], settings: Mapping[str, Setting
             continue
         path = settings.get(variable) or _plugin_option_path(variable)
         if path is None:
-            hint = suggest(variable, {*settings, *RESERVED_VARIABLES}, "variables")
-            raise ConfigError(f"The environment variable '{variable}' is not a setting; {hint}")
+            hint = did_you_mean(variable, {*settings, *RESERVED_VARIABLES}) or " `cera config` lists the settings."
+            raise ConfigError(f"The environment variable '{variable}' is not a setting.{hint}")
         layer[path] = Setting(value_from_text(text), f"environment variable {variable}")
     return layer
 

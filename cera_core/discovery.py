@@ -16,7 +16,8 @@ import pluggy
 
 from cera_core import hookspecs
 from cera_core.errors import PluginError
-from cera_core.registry import Registry, did_you_mean
+from cera_core.near_match import did_you_mean
+from cera_core.registry import Registry
 from cera_core.specs import DrafterSpec, ModelSpec
 
 ENTRY_POINT_GROUP = "cera"

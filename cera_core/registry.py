@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from cera_core.errors import UnknownNameError
+from cera_core.near_match import did_you_mean
 from cera_core.specs import DrafterSpec, ModelSpec
 
 Spec = TypeVar("Spec", DrafterSpec, ModelSpec)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns ` Did you mean 'x'?` when a known name is near, else nothing."""
-    matches = get_close_matches(name, list(known), n=3)
-    return f" Did you mean {' or '.join(repr(match) for match in matches)}?" if matches else ""
 
 
 class Registry(Mapping[str, Spec], Generic[Spec]):

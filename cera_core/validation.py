@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cera_core.errors import ConfigError
-from cera_core.near_match import suggest
+from cera_core.near_match import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -62,9 +62,9 @@ def _complaint(
     where = f" ({origin})" if origin else ""
     if details["type"] == "extra_forbidden":
         *parents, key = details["loc"]
-        return (
-            f"{path!r}{where} is not an option of {owner}; {suggest(str(key), _fields_at(model, parents), 'options')}"
-        )
+        names = _fields_at(model, parents)
+        hint = did_you_mean(str(key), names) or f" The options are {', '.join(names) or 'none'}."
+        return f"{path!r}{where} is not an option of {owner}.{hint}"
     if not path:
         return f"The options of {owner}{where}: {_requirement(details)}."
     return f"{path!r} of {owner} {_requirement(details)}, but is {_short.repr(details['input'])}{where}."

@@ -133,7 +133,7 @@ def test_unknown_key_is_refused_with_file_line_and_suggestion(write_project: Wri
     with pytest.raises(ConfigError) as caught:
         load_config(environ={})
     assert str(caught.value) == (
-        f"'generation.max_tokns' ({file}, line 3) is not an option of the settings; did you mean 'max_tokens'?"
+        f"'generation.max_tokns' ({file}, line 3) is not an option of the settings. Did you mean 'max_tokens'?"
     )
 
 
@@ -155,7 +155,7 @@ def test_a_value_where_a_table_belongs_is_refused(write_project: Write) -> None:
 
 @pytest.mark.usefixtures("project")
 def test_unknown_variable_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"'CERA_MAX_TOKNS' is not a setting; did you mean 'CERA_MAX_TOKENS'\?"):
+    with pytest.raises(ConfigError, match=r"'CERA_MAX_TOKNS' is not a setting. Did you mean 'CERA_MAX_TOKENS'\?"):
         load_config(environ={"CERA_MAX_TOKNS": "3"})
 
 

@@ -128,7 +128,7 @@ def test_update_without_changes_is_the_same_object() -> None:
 
 
 def test_unknown_option_is_answered_with_a_near_one() -> None:
-    with pytest.raises(ConfigError, match=r"'max_new_tokens' is not an option of a generation; did you mean"):
+    with pytest.raises(ConfigError, match=r"'max_new_tokens' is not an option of a generation. Did you mean"):
         GenerationOptions().updated({"max_new_tokens": 3})
 
 

@@ -45,12 +45,12 @@ def test_a_bound_is_named_with_value_and_origin() -> None:
 
 def test_an_unknown_key_is_answered_with_a_near_one() -> None:
     assert complaint({"name": "a", "inner": {"cuont": 1}}) == (
-        "'inner.cuont' is not an option of backend 'x'; did you mean 'count'?"
+        "'inner.cuont' is not an option of backend 'x'. Did you mean 'count'?"
     )
 
 
 def test_an_unknown_key_like_no_other_is_answered_with_all() -> None:
-    assert complaint({"name": "a", "zzz": 1}).endswith("; the options are inner, name.")
+    assert complaint({"name": "a", "zzz": 1}).endswith(" The options are name, inner.")
 
 
 def test_a_validators_own_words_are_kept() -> None:
