@@ -1,0 +1,49 @@
+"""`cera config`: the effective settings, and where each came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.output import write_json, write_table
+from cera_core.config import Config
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes_engine_flags
+def config(
+    engine_flags: EngineFlags,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+) -> None:
+    """Shows the effective settings and where each came from."""
+    settings = list(_settings(engine_flags.load_config()))
+    for kind, options in (("backend", engine_flags.backend_options), ("drafter", engine_flags.drafter_options)):
+        settings += [(f"{kind}_options.{name}", value, f"--{kind}-option") for name, value in options.items()]
+    if as_json:
+        write_json([{"name": name, "value": value, "origin": origin} for name, value, origin in settings])
+    else:
+        write_table(("setting", "value", "origin"), ((name, _text(value), origin) for name, value, origin in settings))
+
+
+def _settings(config: Config) -> Iterator[tuple[str, Any, str]]:
+    """Lists every setting by dotted path, the options of plugins only where they are set."""
+    values = config.model_dump(mode="json")
+    tables = {name: values.pop(name) for name in ("generation", "backends", "drafters")}
+    flat = values | {f"generation.{name}": value for name, value in tables["generation"].items()}
+    for kind in ("backends", "drafters"):
+        for plugin, options in tables[kind].items():
+            flat |= {f"{kind}.{plugin}.{name}": value for name, value in options.items()}
+    for path, value in flat.items():
+        yield path, value, config.origin_of(path)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
