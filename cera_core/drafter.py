@@ -89,22 +89,25 @@ class IncrementalDrafter(Drafter):
     the history.
 
     A subclass with an `__init__` calls `super().__init__()`.
+
+    Attributes:
+        history: The tokens fed so far, for the subclass to read.
     """
 
     def __init__(self) -> None:
-        self._fed = array("i")
+        self.history = array("i")
         self._lineage: object = None
 
     @abstractmethod
     def extend(self, new_tokens: Sequence[int]) -> None:
-        """Adds tokens to the end of the index."""
+        """Adds to the index the tokens with which `history` now ends; there is at least one."""
 
     @abstractmethod
     def propose(self, max_k: int) -> Draft | Sequence[int]:
         """Guesses what follows the tokens fed so far; at most `max_k` ids, `max_k` being at least 1."""
 
     def truncate(self, length: int) -> bool:
-        """Cuts the index to its first `length` tokens.
+        """Cuts the index to its first `length` tokens; `history` still has those that go.
 
         Returns:
             Whether it was done; False asks the base for a `reset` and a rebuild.
@@ -114,8 +117,12 @@ class IncrementalDrafter(Drafter):
 
     def reset(self) -> None:
         """Forgets the session; a subclass empties its index here as well."""
-        self._fed = array("i")
+        self.history = array("i")
         self._lineage = None
+
+    def memory_bytes(self) -> int:
+        """Returns the size of `history`; a subclass adds that of its index."""
+        return len(self.history) * self.history.itemsize
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft | Sequence[int]:
         """Feeds what is new in `tokens`, then proposes."""
@@ -126,14 +133,14 @@ class IncrementalDrafter(Drafter):
         """Makes the index hold exactly `tokens`."""
         try:
             num_kept = self._num_unchanged(tokens)
-            if num_kept < len(self._fed) and not (num_kept and self.truncate(num_kept)):
+            if num_kept < len(self.history) and not (num_kept and self.truncate(num_kept)):
                 self.reset()
                 num_kept = 0
-            del self._fed[num_kept:]
+            del self.history[num_kept:]
             if num_kept < len(tokens):
                 new_tokens = tokens[num_kept:]
+                self.history.extend(new_tokens)
                 self.extend(new_tokens)
-                self._fed.extend(new_tokens)
             self._lineage = getattr(tokens, "lineage", None)
         except BaseException:
             self.reset()  # half fed is worse than empty
@@ -143,8 +150,8 @@ class IncrementalDrafter(Drafter):
         """Returns how many tokens of what was fed still stand at the start of `tokens`."""
         lineage = getattr(tokens, "lineage", None)
         if lineage is not None and lineage is self._lineage:
-            return min(len(self._fed), len(tokens))
-        return common_prefix_length(self._fed, tokens)
+            return min(len(self.history), len(tokens))
+        return common_prefix_length(self.history, tokens)
 
 
 def common_prefix_length(fed: array[int], tokens: Sequence[int]) -> int:
