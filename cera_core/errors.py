@@ -14,6 +14,8 @@
     ├── MissingModelError                   a model that is not on this machine yet
     └── SessionBusyError (RuntimeError)     a second thread used a session that is at work
 
+What is no error, but worth knowing, is a `CeraWarning`, given through `warnings.warn`.
+
 A message says, in this order: the subject, what is required, what was found, what to do.
 """
 
@@ -70,3 +72,7 @@ class MissingModelError(CeraError):
 
 class SessionBusyError(CeraError, RuntimeError):
     """A session was used from a second thread while it was at work."""
+
+
+class CeraWarning(UserWarning):
+    """Something was not as asked or not as expected, and cera went on."""

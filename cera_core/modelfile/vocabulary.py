@@ -1,0 +1,174 @@
+"""The vocabulary of a model file: its tokens, their types, and the ids that begin and end a text.
+
+Checks that what the file says fits together. Knows neither how text becomes tokens nor how tokens become text.
+
+The keys: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md#tokenizer. What is assumed where a key is missing is
+what llama.cpp assumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cera_core.modelfile.hyperparameters import damaged, unsupported
+
+if TYPE_CHECKING:
+    from cera_core.modelfile.gguf import ModelFile
+
+BYTE_LEVEL = "gpt2"
+SENTENCEPIECE = "llama"
+
+# Control tokens that end an answer, whatever the keys of the file say. After those of the last line another file of a
+# code model's training text begins, so the answer is over there as well.
+_END_TOKENS = frozenset(
+    (
+        *("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[EOS]"),
+        *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|call|>", "<EOT>", "[EOT]"),
+        *("<end_of_turn>", "<end_of_utterance>"),
+        *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
+    )
+)
+_PART_ENDS_ANSWER_GOES_ON = ("<|end|>", "<|return|>")  # where there is the second, the first ends a part only
+
+
+class TokenType(IntEnum):
+    """What a token is for, as `tokenizer.ggml.token_type` says."""
+
+    UNDEFINED = 0
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """What a model file says of its tokens.
+
+    Attributes:
+        kind: `BYTE_LEVEL` or `SENTENCEPIECE`.
+        tokens: As they stand in the file; the index is the id. One that is no UTF-8 has surrogates for its bytes.
+        types: A `TokenType` for each token.
+        bos_id: The token a text begins with, if there is one.
+        eos_id: The token a text ends with, if there is one.
+        end_ids: The tokens that end an answer.
+        adds_bos: Text to be continued begins with `bos_id`.
+        adds_eos: Text to be encoded ends with `eos_id`.
+        adds_space_prefix: Text is encoded with a space before it.
+    """
+
+    kind: str
+    tokens: Sequence[str]
+    types: Sequence[int]
+    bos_id: int | None
+    eos_id: int | None
+    end_ids: frozenset[int]
+    adds_bos: bool
+    adds_eos: bool
+    adds_space_prefix: bool
+
+    def ids_of_types(self, *types: TokenType) -> list[int]:
+        """Returns the ids of all tokens of these types, in order."""
+        return [token_id for token_id, kind in enumerate(self.types) if kind in types]
+
+
+def read_vocabulary(model_file: ModelFile, *, adds_bos: bool) -> Vocabulary:
+    """Reads the vocabulary of a model file.
+
+    Args:
+        model_file: An open model file.
+        adds_bos: What is true of `Vocabulary.adds_bos` if the file does not say.
+
+    Raises:
+        UnsupportedModelError: The vocabulary is of a kind cera does not know.
+        ModelFileError: A key is missing, or keys do not fit together.
+    """
+    kind = model_file.require("tokenizer.ggml.model", str)
+    if kind not in (BYTE_LEVEL, SENTENCEPIECE):
+        raise unsupported(
+            model_file,
+            f"the key 'tokenizer.ggml.model' must be {BYTE_LEVEL!r} (byte-level) or {SENTENCEPIECE!r} "
+            f"(sentencepiece), found {kind!r}. Use another model.",
+        )
+    sentencepiece = kind == SENTENCEPIECE
+    tokens = _read_tokens(model_file)
+    types = _read_types(model_file, len(tokens), required=sentencepiece)
+    bos_id = _token_id(model_file, "bos", len(tokens), default=1 if sentencepiece else None)
+    eos_id = _token_id(model_file, "eos", len(tokens), default=2 if sentencepiece else None)
+    other_ends = (_token_id(model_file, name, len(tokens)) for name in ("eot", "eom"))
+    return Vocabulary(
+        kind=kind,
+        tokens=tokens,
+        types=types,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        end_ids=_end_ids(tokens, types, (eos_id, *other_ends)),
+        adds_bos=_adds(model_file, "bos", bos_id, default=sentencepiece or adds_bos),
+        adds_eos=_adds(model_file, "eos", eos_id, default=False),
+        adds_space_prefix=model_file.get("tokenizer.ggml.add_space_prefix", bool, sentencepiece) and sentencepiece,
+    )
+
+
+def _read_tokens(model_file: ModelFile) -> list[str]:
+    tokens = model_file.require("tokenizer.ggml.tokens", list)
+    if not tokens:
+        raise damaged(model_file, "the key 'tokenizer.ggml.tokens' must have at least one token, found none.")
+    first_id_of: dict[str, int] = {}
+    for token_id, token in enumerate(tokens):
+        if first_id_of.setdefault(token, token_id) != token_id and token:
+            raise damaged(
+                model_file,
+                f"each token must have one id, found {token!r} with the ids {first_id_of[token]} and {token_id}.",
+            )
+    return tokens
+
+
+def _read_types(model_file: ModelFile, num_tokens: int, *, required: bool) -> list[int]:
+    key = "tokenizer.ggml.token_type"
+    if key not in model_file.metadata and not required:
+        return [TokenType.NORMAL.value] * num_tokens
+    types = model_file.require(key, np.ndarray)
+    if len(types) != num_tokens or not np.issubdtype(types.dtype, np.integer):
+        raise damaged(
+            model_file,
+            f"the key {key!r} must have one integer for each of the {num_tokens} tokens, "
+            f"found {len(types)} of type {types.dtype}.",
+        )
+    return [int(kind) for kind in types.tolist()]
+
+
+def _token_id(model_file: ModelFile, name: str, num_tokens: int, default: int | None = None) -> int | None:
+    key = f"tokenizer.ggml.{name}_token_id"
+    if key not in model_file.metadata:
+        return default if default is not None and default < num_tokens else None
+    token_id = model_file.require(key, int)
+    if not 0 <= token_id < num_tokens:
+        raise damaged(model_file, f"the key {key!r} must be a token id from 0 to {num_tokens - 1}, found {token_id}.")
+    return token_id
+
+
+def _adds(model_file: ModelFile, name: str, token_id: int | None, *, default: bool) -> bool:
+    key = f"tokenizer.ggml.add_{name}_token"
+    if model_file.get(key, bool, False) and token_id is None:
+        raise damaged(model_file, f"the key {key!r} asks for a token, but 'tokenizer.ggml.{name}_token_id' is missing.")
+    return model_file.get(key, bool, default) and token_id is not None
+
+
+def _end_ids(tokens: Sequence[str], types: Sequence[int], named_by_keys: Collection[int | None]) -> frozenset[int]:
+    control = TokenType.CONTROL.value
+    ends = {
+        token: token_id
+        for token_id, (token, kind) in enumerate(zip(tokens, types, strict=True))
+        if kind == control and token in _END_TOKENS
+    }
+    part_end, answer_end = _PART_ENDS_ANSWER_GOES_ON
+    if answer_end in ends:
+        ends.pop(part_end, None)
+    return frozenset({*ends.values(), *(token_id for token_id in named_by_keys if token_id is not None)})
