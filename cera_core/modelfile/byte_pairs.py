@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cera_core.modelfile.gguf import ModelFile
     from cera_core.modelfile.pretokenizers import Pretokenizer
 
-WORD_START = "\u2581"  # stands for a space in a sentencepiece vocabulary
-
 _UNSPEAKABLE = (TokenType.CONTROL, TokenType.UNKNOWN)
 
 

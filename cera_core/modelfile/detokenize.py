@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cera_core.errors import InvalidInputError
-from cera_core.modelfile.byte_pairs import WORD_START
-from cera_core.modelfile.vocabulary import BYTE_LEVEL, TokenType
+from cera_core.modelfile.vocabulary import BYTE_LEVEL, WORD_START, TokenType
 
 if TYPE_CHECKING:
     from cera_core.modelfile.vocabulary import Vocabulary

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cera_core.errors import CeraWarning, InvalidInputError
-from cera_core.modelfile.byte_pairs import WORD_START, byte_level_encoder, sentencepiece_encoder
+from cera_core.modelfile.byte_pairs import byte_level_encoder, sentencepiece_encoder
 from cera_core.modelfile.detokenize import Detokenizer, StreamDecoder
 from cera_core.modelfile.pretokenizers import DEFAULT, PRETOKENIZERS
-from cera_core.modelfile.vocabulary import BYTE_LEVEL, SENTENCEPIECE, TokenType, Vocabulary, read_vocabulary
+from cera_core.modelfile.vocabulary import (
+    BYTE_LEVEL,
+    SENTENCEPIECE,
+    SHIELD,
+    WORD_START,
+    TokenType,
+    Vocabulary,
+    any_of,
+    read_vocabulary,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Encoder
@@ -56,8 +64,8 @@ class ModelTokenizer:
         user_defined = vocabulary.ids_of_types(TokenType.USER_DEFINED)
         control = vocabulary.ids_of_types(TokenType.CONTROL, TokenType.UNKNOWN)
         self._id_of_name = {vocabulary.tokens[token_id]: token_id for token_id in (*user_defined, *control)}
-        self._user_defined = _any_of(vocabulary.tokens[token_id] for token_id in user_defined)
-        self._user_defined_or_control = _any_of(self._id_of_name)
+        self._user_defined = any_of(vocabulary.tokens[token_id] for token_id in user_defined)
+        self._user_defined_or_control = any_of(self._id_of_name)
 
     def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Turns text into ids.
@@ -66,7 +74,8 @@ class ModelTokenizer:
             text: Any Unicode text.
             add_special: Put the beginning-of-sequence token first, and the end-of-sequence token last, if the file
                 asks for it and they are not there already.
-            parse_special: Read the names of control tokens in `text` as those tokens.
+            parse_special: Read the names of control tokens in `text` as those tokens. For text from a chat template:
+                U+FDD0, which keeps such a name in a message from being read, is taken out.
 
         Raises:
             InvalidInputError: There is half a surrogate pair in the text.
@@ -77,8 +86,8 @@ class ModelTokenizer:
         for index, piece in enumerate(names.split(text)):
             if index % 2:  # `split` returns text and names in turn
                 ids.append(self._id_of_name[piece])
-            elif piece:
-                ids += self._encode_plain(piece)
+            elif plain := piece.replace(SHIELD, "") if parse_special else piece:
+                ids += self._encode_plain(plain)
         return self._with_special(ids) if add_special else ids
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -167,12 +176,6 @@ def _fingerprint(model_file: ModelFile, vocabulary: Vocabulary) -> str:
         "scores": scores.tolist() if vocabulary.kind == SENTENCEPIECE and scores is not None else None,
     }
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Returns a pattern that matches any of these names, the longest where several fit, and captures it."""
-    longest_first = sorted(filter(None, names), key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
 
 
 def _require_unicode(text: str) -> None:

@@ -8,7 +8,8 @@ what llama.cpp assumes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
 BYTE_LEVEL = "gpt2"
 SENTENCEPIECE = "llama"
+
+WORD_START = "\u2581"
+"""Stands for a space in a sentencepiece vocabulary."""
+
+SHIELD = "\ufdd0"
+"""Keeps the name of a control token inside a message from being read as that token.
+
+A noncharacter, which Unicode sets aside for such use inside a program (Unicode 16.0, section 23.7).
+"""
 
 # Control tokens that end an answer, whatever the keys of the file say. After those of the last line another file of a
 # code model's training text begins, so the answer is over there as well.
@@ -100,8 +110,8 @@ def read_vocabulary(model_file: ModelFile, *, adds_bos: bool) -> Vocabulary:
     sentencepiece = kind == SENTENCEPIECE
     tokens = _read_tokens(model_file)
     types = _read_types(model_file, len(tokens), required=sentencepiece)
-    bos_id = _token_id(model_file, "bos", len(tokens), default=1 if sentencepiece else None)
-    eos_id = _token_id(model_file, "eos", len(tokens), default=2 if sentencepiece else None)
+    bos_id = _bos_or_eos(model_file, "bos", len(tokens))
+    eos_id = _bos_or_eos(model_file, "eos", len(tokens))
     other_ends = (_token_id(model_file, name, len(tokens)) for name in ("eot", "eom"))
     return Vocabulary(
         kind=kind,
@@ -114,6 +124,34 @@ def read_vocabulary(model_file: ModelFile, *, adds_bos: bool) -> Vocabulary:
         adds_eos=_adds(model_file, "eos", eos_id, default=False),
         adds_space_prefix=model_file.get("tokenizer.ggml.add_space_prefix", bool, sentencepiece) and sentencepiece,
     )
+
+
+def read_special_token(model_file: ModelFile, name: str) -> str:
+    """Returns the token that `name` ("bos", "eos") stands for; empty if there is none.
+
+    Raises:
+        ModelFileError: The key does not name a token.
+    """
+    tokens = model_file.require("tokenizer.ggml.tokens", list)
+    token_id = _bos_or_eos(model_file, name, len(tokens))
+    return "" if token_id is None else tokens[token_id]
+
+
+def read_tokens_of_type(model_file: ModelFile, kind: TokenType) -> list[str]:
+    """Returns all tokens of a type; none if the file has no types.
+
+    Raises:
+        ModelFileError: There is not a type for each token.
+    """
+    tokens = model_file.require("tokenizer.ggml.tokens", list)
+    types = _read_types(model_file, len(tokens), required=False)
+    return [token for token, other in zip(tokens, types, strict=True) if other == kind and token]
+
+
+def any_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Returns a pattern that matches any of these names, the longest where several fit, and captures it."""
+    longest_first = sorted(filter(None, names), key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
 
 
 def _read_tokens(model_file: ModelFile) -> list[str]:
@@ -142,6 +180,11 @@ def _read_types(model_file: ModelFile, num_tokens: int, *, required: bool) -> li
             f"found {len(types)} of type {types.dtype}.",
         )
     return [int(kind) for kind in types.tolist()]
+
+
+def _bos_or_eos(model_file: ModelFile, name: str, num_tokens: int) -> int | None:
+    is_sentencepiece = model_file.get("tokenizer.ggml.model", str, "") == SENTENCEPIECE
+    return _token_id(model_file, name, num_tokens, default={"bos": 1, "eos": 2}[name] if is_sentencepiece else None)
 
 
 def _token_id(model_file: ModelFile, name: str, num_tokens: int, default: int | None = None) -> int | None:
