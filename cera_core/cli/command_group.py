@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from cera_core.discovery import Plugins
 
 BUILT_IN = {
+    "pull": "Fetches a model into the cache of this machine.",
+    "models": "Lists the models that can be pulled, and those that are here.",
+    "inspect": "Shows what a model file holds, and whether it can be run.",
+    "tokenize": "Shows the tokens of a text.",
     "plugins": "Lists drafters, backends and the packages they come from.",
     "config": "Shows the effective settings and where each came from.",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -31,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character is no reason to stop
     try:
-        status = get_command(create_app()).main(list(arguments) or ["--help"], "cera", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = get_command(create_app()).main(list(arguments) or ["--help"], "cera", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
@@ -71,6 +74,11 @@ def _show_version(wanted: bool) -> None:
 
         typer.echo(f"cera {__version__}")
         raise typer.Exit
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Writes a warning without the line of code it comes from."""
+    typer.echo(f"Warning: {message}", err=True)
 
 
 def _reported(error: Exception) -> int:

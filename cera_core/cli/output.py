@@ -37,7 +37,7 @@ def write_json(value: Any) -> None:
 
 def write_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Writes columns, each as wide as its longest cell; in a terminal the header is bold."""
-    cells = [list(headers), *([str(cell) for cell in row] for row in rows)]
+    cells = [list(headers), *([printable(str(cell)).replace("\n", " ") for cell in row] for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     if sys.stdout.isatty():

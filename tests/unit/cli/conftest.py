@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cera_core.cli.main import main
+from support.tiny_gguf import write_tiny_gguf
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,15 @@ Cera = Callable[..., Outcome]
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = {"CERA_CACHE_DIR", "CERA_REQUIRE_MODELS"}
-    for name in [name for name in os.environ if name.startswith("CERA_") and name not in kept]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user-settings"))
+    """Runs every test in an empty folder; the user's own settings are hidden from all tests."""
     working_directory = tmp_path / "work"
     working_directory.mkdir()
     monkeypatch.chdir(working_directory)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_gguf(tmp_path_factory.mktemp("models") / "tiny.gguf")
 
 
 @pytest.fixture

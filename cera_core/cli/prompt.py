@@ -1,0 +1,45 @@
+"""Where the text of a command comes from: its argument, a file, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cera_core.errors import InvalidInputError
+
+STANDARD_INPUT = "-"
+
+
+def read_text(argument: str | None, file: Path | None) -> str:
+    """Returns the text as it is written, to the last line end.
+
+    Args:
+        argument: The text itself; `-` stands for standard input.
+        file: The file that holds it.
+
+    Raises:
+        InvalidInputError: There is no text, two, or one that is no UTF-8.
+    """
+    if argument is not None and file is not None:
+        raise InvalidInputError("The text must be given once, but there is an argument and '--file'. Leave out one.")
+    if file is not None:
+        return _read_file(file)
+    if argument is not None and argument != STANDARD_INPUT:
+        return argument
+    if argument is None and sys.stdin.isatty():
+        raise InvalidInputError("A text is required, as an argument, with '--file', or on standard input.")
+    return _decoded(sys.stdin.buffer.read(), "Standard input")
+
+
+def _read_file(file: Path) -> str:
+    try:
+        return _decoded(file.read_bytes(), f"The file '{file}'")
+    except OSError as error:
+        raise InvalidInputError(f"The file '{file}' cannot be read: {error.strerror}.") from error
+
+
+def _decoded(text: bytes, source: str) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{source} must be UTF-8, but byte {error.start} is not. Convert it.") from error
