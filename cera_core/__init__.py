@@ -27,9 +27,10 @@ if TYPE_CHECKING:
         UnknownNameError,
         UnsupportedModelError,
     )
+    from cera_core.generation import Generation, Token, TokenLogprobs, TokenStream
     from cera_core.hookspecs import hookimpl
     from cera_core.model import InferenceState, Model, ModelConfig
-    from cera_core.session import Generation, Session, Token
+    from cera_core.session import Session
     from cera_core.specs import (
         DrafterContext,
         DrafterSpec,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         RoundEvent,
         Tokenizer,
     )
-    from cera_core.speculation.decode import greedy_generate_spec
+    from cera_core.speculation.greedy import greedy_generate_spec
     from cera_core.speculation.sampling import argmax
     from cera_core.speculation.stats import SpecStats
     from cera_core.speculation.verify import VerifyResult, verify_draft
@@ -67,7 +68,8 @@ _HOMES = {
     ),
     "cera_core.hookspecs": ("hookimpl",),
     "cera_core.model": ("InferenceState", "Model", "ModelConfig"),
-    "cera_core.session": ("Generation", "Session", "Token"),
+    "cera_core.generation": ("Generation", "Token", "TokenLogprobs", "TokenStream"),
+    "cera_core.session": ("Session",),
     "cera_core.specs": (
         "DrafterContext",
         "DrafterSpec",
@@ -77,7 +79,7 @@ _HOMES = {
         "RoundEvent",
         "Tokenizer",
     ),
-    "cera_core.speculation.decode": ("greedy_generate_spec",),
+    "cera_core.speculation.greedy": ("greedy_generate_spec",),
     "cera_core.speculation.sampling": ("argmax",),
     "cera_core.speculation.stats": ("SpecStats",),
     "cera_core.speculation.verify": ("VerifyResult", "verify_draft"),
@@ -114,6 +116,8 @@ __all__ = [
     "SessionBusyError",
     "SpecStats",
     "Token",
+    "TokenLogprobs",
+    "TokenStream",
     "Tokenizer",
     "UnknownNameError",
     "UnsupportedModelError",

@@ -77,14 +77,12 @@ class Plugins:
         raise self.drafters.unknown(name, also=("auto", "none"))
 
     def backend(self, name: str) -> ModelSpec:
-        """Returns the backend of that name, or the best available one for `auto`.
+        """Returns the backend of that name.
 
         Raises:
             PluginError: It cannot run here, or its plugin is broken or disabled.
             UnknownNameError: Nobody brought it.
         """
-        if name == "auto":
-            return self._best_backend()
         if name in self.backends:
             spec = self.backends[name]
             if reason := unavailable_because(spec):
@@ -139,15 +137,18 @@ class Plugins:
         _check_specs(models, ModelSpec, self.backends, reserved=("auto",))
         return drafters, models
 
-    def _best_backend(self) -> ModelSpec:
-        by_priority = sorted(self.backends.values(), key=lambda spec: -spec.priority)
-        reasons = []
-        for spec in by_priority:
-            reason = unavailable_because(spec)
-            if reason is None:
-                return spec
-            reasons.append(f"{spec.name}: {reason}")
-        raise PluginError(f"No backend is available. {' '.join(reasons) or 'None is installed; reinstall cera.'}")
+    def available_backends(self) -> list[ModelSpec]:
+        """Returns the backends that can run here, the one that `auto` means first.
+
+        Raises:
+            PluginError: There is none.
+        """
+        reasons = {spec.name: unavailable_because(spec) for spec in self.backends.values()}
+        available = [spec for spec in self.backends.values() if reasons[spec.name] is None]
+        if not available:
+            why = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            raise PluginError(f"No backend is available. {why or 'None is installed; reinstall cera.'}")
+        return sorted(available, key=lambda spec: -spec.priority)
 
     def _raise_if_left_out(self, name: str) -> None:
         for record in self.records:

@@ -51,6 +51,11 @@ class StreamDecoder:
         self._at_start = True
         self._drops_space = False
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the beginning of a character is held back."""
+        return bool(self._utf8.getstate()[0])
+
     def push(self, token_id: int) -> str:
         """Returns the characters that are complete with this token; may be empty.
 

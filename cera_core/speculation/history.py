@@ -63,8 +63,9 @@ class History:
     def __init__(self, token_ids: Iterable[int] = ()) -> None:
         self._buffer = array("i", token_ids)
         self._length = len(self._buffer)
+        self._lineage = object()
+        self._longest_lent = 0
         self._reserve(_INITIAL_CAPACITY)
-        self._begin_lineage()
 
     def __len__(self) -> int:
         return self._length
@@ -95,7 +96,8 @@ class History:
             self._buffer = self._buffer[:length]
             self._length = length
             self._reserve(capacity)
-            self._begin_lineage()
+            self._lineage = object()
+            self._longest_lent = 0
         self._length = length
 
     def view(self) -> TokenView:
@@ -108,7 +110,3 @@ class History:
         kept = self._buffer[: self._length]
         self._buffer = kept + array("i", bytes(kept.itemsize * max(capacity - self._length, 0)))
         self._readonly: memoryview[int] = memoryview(self._buffer).toreadonly()
-
-    def _begin_lineage(self) -> None:
-        self._lineage = object()
-        self._longest_lent = 0

@@ -47,7 +47,7 @@ class SpecStats:
         num_prompt_tokens: Tokens in the history before the first one was emitted.
         num_emitted: Tokens emitted.
         num_rounds: Forwards that verified a draft.
-        num_plain_steps: Forwards of one token without a draft.
+        num_plain_steps: Forwards of one token without a draft; they and the rounds emit every token.
         num_drafted: Draft tokens verified.
         num_accepted: Draft tokens emitted.
         num_emitted_by_rounds: Tokens emitted by rounds: the accepted ones and one bonus or correction each.

@@ -1,0 +1,93 @@
+"""Names and options to drafters and models: what the settings say becomes objects."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from cera_core.config import AUTO, NONE
+from cera_core.discovery import Plugins
+from cera_core.drafter import Drafter
+from cera_core.drafting.auto import AutoDrafter, AutoOptions
+from cera_core.drafting.guard import GuardedDrafter
+from cera_core.errors import CeraError, InvalidInputError, PluginError, UnsupportedModelError
+from cera_core.model import Model
+from cera_core.modelfile.gguf import ModelFile
+from cera_core.specs import DrafterContext, ModelSpec
+from cera_core.validation import validated
+
+_AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")
+_ANY_VOCABULARY = 2**31
+_log = logging.getLogger("cera")
+
+
+def make_drafter(
+    name: str, plugins: Plugins, options: Mapping[str, Mapping[str, Any]], context: DrafterContext
+) -> Drafter | None:
+    """Makes the drafter of a name, with its options among those of all drafters; None for `none`."""
+    if name == NONE:
+        return None
+    own_options = options.get(name, {})
+    if name == AUTO:
+        return _make_auto(validated(AutoOptions, own_options, owner="drafter 'auto'"), plugins, options, context)
+    spec = plugins.drafter(name)
+    checked = validated(spec.options, own_options, owner=f"drafter {name!r}")
+    drafter = _call_plugin(f"drafter {name!r}", spec.create, checked, context)
+    if not isinstance(drafter, Drafter):
+        raise PluginError(f"The drafter {name!r} must be a Drafter; its plugin made a {type(drafter).__name__}.")
+    return drafter
+
+
+def _make_auto(
+    auto: AutoOptions, plugins: Plugins, options: Mapping[str, Mapping[str, Any]], context: DrafterContext
+) -> AutoDrafter:
+    """Combines the drafters named, all of which must be there, or those that suit."""
+    names = auto.drafters or _suitable_drafters(plugins, options)
+    members = []
+    for name in names:
+        if name in (AUTO, NONE):
+            raise InvalidInputError(f"'drafters' of drafter 'auto' takes drafters to combine; {name!r} is none.")
+        drafter = make_drafter(name, plugins, options, context)
+        if drafter is not None:
+            members.append(GuardedDrafter(name, drafter, context.vocab_size or _ANY_VOCABULARY))
+    return AutoDrafter(members, auto.prefer)
+
+
+def _suitable_drafters(plugins: Plugins, options: Mapping[str, Any]) -> list[str]:
+    wanted = [*_AUTO_DRAFTERS, *(name for name in options if name not in (*_AUTO_DRAFTERS, AUTO))]
+    return [name for name in wanted if name in plugins.drafters]
+
+
+def make_model(model_file: ModelFile, name: str, plugins: Plugins, options: Mapping[str, Mapping[str, Any]]) -> Model:
+    """Loads the weights with the backend of a name; with `auto` the next best where the best does not support them."""
+    if name != AUTO:
+        return _load_with(plugins.backend(name), model_file, options.get(name, {}))
+    *preferred, last = plugins.available_backends()
+    for spec in preferred:
+        try:
+            return _load_with(spec, model_file, {**options.get(AUTO, {}), **options.get(spec.name, {})})
+        except UnsupportedModelError as error:
+            _log.warning("The backend %r cannot run this model, so the next is tried: %s", spec.name, error)
+    return _load_with(last, model_file, {**options.get(AUTO, {}), **options.get(last.name, {})})
+
+
+def _load_with(spec: ModelSpec, model_file: ModelFile, options: Mapping[str, Any]) -> Model:
+    owner = f"backend {spec.name!r}"
+    checked = validated(spec.options, options, owner=owner)
+    model = _call_plugin(owner, spec.load, model_file, checked)
+    if not isinstance(model, Model):
+        raise PluginError(f"The {owner} must load a Model; its plugin made a {type(model).__name__}.")
+    return model
+
+
+def _call_plugin(owner: str, function: Any, *arguments: Any) -> Any:
+    """Calls a plugin; its own kind of error becomes ours, with the first one as the cause."""
+    try:
+        return function(*arguments)
+    except CeraError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"The {owner} failed with {type(error).__name__}: {error}. Its plugin is at fault."
+        ) from error

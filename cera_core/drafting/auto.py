@@ -1,0 +1,80 @@
+"""`auto`: asks several drafters and takes the best guess."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from cera_core.drafter import NO_DRAFT, Draft, Drafter
+from cera_core.drafting.guard import GuardedDrafter
+from cera_core.specs import PluginOptions
+
+Preference: TypeAlias = Literal["longest", "first"]
+
+
+class AutoOptions(PluginOptions):
+    """Options of the drafter `auto`."""
+
+    drafters: tuple[str, ...] = Field(
+        default=(),
+        description="The drafters to ask, in order. Empty: suffix-automaton, prompt-lookup, and each drafter that has "
+        "options of its own in the settings.",
+    )
+    prefer: Preference = Field(
+        default="longest",
+        description="`longest` takes the guess with the longest match, the earlier drafter on a tie; `first` the first "
+        "guess, and asks no further.",
+    )
+
+
+class AutoDrafter(Drafter):
+    """Combines drafters; a draft carries the name of the one that made it.
+
+    Args:
+        members: The drafters, each behind its own guard, so that one that fails does not cost the others.
+        prefer: Which guess to take.
+    """
+
+    def __init__(self, members: Sequence[GuardedDrafter], prefer: Preference = "longest") -> None:
+        self._members = members
+        self._prefer = prefer
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
+        """Returns the preferred guess; empty if no member has one."""
+        best = NO_DRAFT
+        for member in self._members:
+            draft = member.draft(tokens, max_k)
+            if not draft.token_ids:
+                continue
+            if self._prefer == "first":
+                return replace(draft, drafter=member.name)
+            if not best.token_ids or (draft.match_length or 0) > (best.match_length or 0):
+                best = replace(draft, drafter=member.name)
+        return best
+
+    def accept(self, draft: Draft, num_accepted: int) -> None:
+        """Tells the member that made the draft."""
+        for member in self._members:
+            if member.name == draft.drafter:
+                member.accept(draft, num_accepted)
+
+    def reset(self) -> None:
+        """Resets every member."""
+        for member in self._members:
+            member.reset()
+
+    def clone(self) -> AutoDrafter:
+        """Clones every member."""
+        return AutoDrafter([member.clone() for member in self._members], self._prefer)
+
+    def memory_bytes(self) -> int:
+        """Returns the sum over the members."""
+        return sum(member.memory_bytes() for member in self._members)
+
+    def faults_by_drafter(self) -> dict[str, Counter[str]]:
+        """Returns the broken invariants of each member."""
+        return {member.name: member.num_faults for member in self._members}

@@ -1,0 +1,166 @@
+"""A drafter behind a guard: what it returns is checked, what it raises stays here.
+
+A guess can only save time, so a drafter that breaks its contract costs its guess, is counted and said out loud once;
+one that goes on is left alone for the rest of the session. A drafter that never returns, or takes the process down, is
+beyond what a process can guard against.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from cera_core.drafter import NO_DRAFT, Draft, Drafter
+
+MAX_CONSECUTIVE_FAULTS = 3
+_log = logging.getLogger("cera")
+
+
+class GuardedDrafter(Drafter):
+    """A drafter of one session whose answers can be used as they are.
+
+    Attributes:
+        name: What the drafter is called in stats and messages.
+        num_faults: Broken invariants so far, by kind.
+        is_quarantined: It broke them too often in a row, and is asked no more until `reset`.
+    """
+
+    def __init__(self, name: str, drafter: Drafter, vocab_size: int) -> None:
+        self.name = name
+        self.suggested_k = _suggested_k(drafter)
+        self.num_faults: Counter[str] = Counter()
+        self.is_quarantined = False
+        self._drafter = drafter
+        self._vocab_size = vocab_size
+        self._num_consecutive_faults = 0
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
+        """Asks the drafter; whatever it does, the answer is at most `max_k` ids of the vocabulary."""
+        if self.is_quarantined:
+            return NO_DRAFT
+        num_faults = self.num_faults.total()
+        try:
+            draft = self._checked(self._drafter.draft(tokens, max_k), max_k)
+        except (Exception, SystemExit) as error:
+            self._fault(type(error).__name__, f"raised {_described(error)}")
+            draft = NO_DRAFT
+        self._settle(num_faults)
+        return draft
+
+    def accept(self, draft: Draft, num_accepted: int) -> None:
+        """Passes the feedback on."""
+        if self.is_quarantined:
+            return
+        num_faults = self.num_faults.total()
+        try:
+            self._drafter.accept(draft, num_accepted)
+        except (Exception, SystemExit) as error:
+            self._fault(type(error).__name__, f"raised {_described(error)} in 'accept'")
+            self._settle(num_faults)
+
+    def reset(self) -> None:
+        """Forgets the session, and gives the drafter another chance."""
+        self._num_consecutive_faults = 0
+        self.is_quarantined = False
+        try:
+            self._drafter.reset()
+        except (Exception, SystemExit) as error:
+            self._fault(type(error).__name__, f"raised {_described(error)} in 'reset'")
+            self.is_quarantined = True
+
+    def clone(self) -> GuardedDrafter:
+        """Guards a clone of the drafter; one that cannot be cloned is quarantined from the start."""
+        try:
+            clone = self._drafter.clone()
+            if not isinstance(clone, Drafter):
+                raise TypeError(f"'clone' must return a Drafter; it returned {type(clone).__name__}")
+        except (Exception, SystemExit) as error:
+            guarded = GuardedDrafter(self.name, self._drafter, self._vocab_size)
+            guarded._fault(type(error).__name__, f"raised {_described(error)} in 'clone'")
+            guarded.is_quarantined = True
+            return guarded
+        return GuardedDrafter(self.name, clone, self._vocab_size)
+
+    def faults_by_drafter(self) -> dict[str, Counter[str]]:
+        """Returns the broken invariants by drafter, of those inside a combination too."""
+        inner = getattr(self._drafter, "faults_by_drafter", dict)
+        return {self.name: self.num_faults, **inner()}
+
+    def memory_bytes(self) -> int:
+        """Returns what the drafter says, or 0 where it says nothing of use."""
+        try:
+            return max(operator.index(self._drafter.memory_bytes()), 0)
+        except Exception:
+            return 0
+
+    def _checked(self, answer: object, max_k: int) -> Draft:
+        """Returns the part of an answer that can be used; counts what cannot."""
+        draft = answer if isinstance(answer, Draft) else Draft(_as_ids(answer))
+        token_ids: list[int] = []
+        for token_id in islice(draft.token_ids, max_k + 1):
+            if len(token_ids) == max_k:
+                self._fault("too_long", f"returned more than the {max_k} tokens asked for")
+                break
+            value = operator.index(token_id)
+            if not 0 <= value < self._vocab_size:
+                self._fault("outside_vocabulary", f"returned the id {value} of a vocabulary of {self._vocab_size}")
+                break
+            token_ids.append(value)
+        return Draft(
+            token_ids,
+            self._checked_confidences(draft.confidences, len(token_ids)),
+            draft.match_length if isinstance(draft.match_length, int) else None,
+            draft.source if isinstance(draft.source, str) else None,
+            draft.drafter if isinstance(draft.drafter, str) else self.name,
+        )
+
+    def _checked_confidences(self, confidences: Sequence[float] | None, num_tokens: int) -> list[float] | None:
+        if confidences is None:
+            return None
+        values = [float(confidence) for confidence in islice(confidences, num_tokens)]
+        if len(values) == num_tokens and all(0 <= value <= 1 for value in values):
+            return values
+        self._fault("confidences", f"must give each token a confidence in 0..1, and gave {values!r:.80}")
+        return None
+
+    def _fault(self, kind: str, what: str) -> None:
+        """Counts a fault, and says the first one out loud."""
+        if not self.num_faults:
+            _log.warning("The drafter %r %s; its guess is not used, the text is not affected.", self.name, what)
+        self.num_faults[kind] += 1
+
+    def _settle(self, num_faults_before: int) -> None:
+        """Quarantines the drafter after too many faults in a row."""
+        is_faulty = self.num_faults.total() > num_faults_before
+        self._num_consecutive_faults = self._num_consecutive_faults + 1 if is_faulty else 0
+        if self._num_consecutive_faults >= MAX_CONSECUTIVE_FAULTS:
+            self.is_quarantined = True
+            _log.warning(
+                "The drafter %r broke its contract %d times in a row and is not asked again in this session.",
+                self.name,
+                self._num_consecutive_faults,
+            )
+
+
+def _as_ids(answer: object) -> Any:
+    """Returns an answer that is no `Draft` if it can be a sequence of ids at all."""
+    if isinstance(answer, str | bytes) or not isinstance(answer, Iterable):
+        raise TypeError(f"'draft' must return a Draft or token ids; it returned {type(answer).__name__}")
+    return answer
+
+
+def _described(error: BaseException) -> str:
+    """Returns an error on one line; one that cannot even say what it is, by its class."""
+    try:
+        return f"{type(error).__name__}({str(error)[:200]!r})"
+    except Exception:
+        return type(error).__name__
+
+
+def _suggested_k(drafter: Drafter) -> int | None:
+    value = getattr(drafter, "suggested_k", None)
+    return value if isinstance(value, int) and value >= 0 else None

@@ -1,0 +1,242 @@
+"""From a name to something that answers: model file, backend, tokenizer and drafter, put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cera_core.assembly import make_drafter, make_model
+from cera_core.config import AUTO, NONE, Config, load_config
+from cera_core.discovery import Plugins, discover
+from cera_core.drafter import Drafter
+from cera_core.errors import InvalidInputError
+from cera_core.generation import Generation, TokenStream
+from cera_core.generation_options import GenerationOptions
+from cera_core.model import Model
+from cera_core.modelfile.catalogue import resolve
+from cera_core.modelfile.chat import ChatTemplate, load_chat_template
+from cera_core.modelfile.gguf import open_model_file
+from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
+from cera_core.observers import Observers
+from cera_core.session import Session
+from cera_core.specs import DrafterContext
+from cera_core.speculation.budget import RoundCosts
+from cera_core.validation import validated
+
+if TYPE_CHECKING:
+    Messages: TypeAlias = Sequence[Mapping[str, str]]
+
+
+class Engine:
+    """A model that is ready to answer.
+
+    Attributes:
+        model: The weights and the forward pass.
+        tokenizer: Text to ids and back.
+        drafter: The drafter that sessions clone; None if drafting is off.
+        config: The settings it was made with.
+        chat_template: How the model wants conversations written; None if the file does not say.
+        plugins: Everything that is installed.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tokenizer: ModelTokenizer,
+        config: Config,
+        plugins: Plugins,
+        *,
+        drafter: Drafter | None = None,
+        chat_template: ChatTemplate | None = None,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.config = config
+        self.plugins = plugins
+        self.chat_template = chat_template
+        self._context = DrafterContext(
+            tokenizer=tokenizer,
+            vocab_size=model.config.vocab_size,
+            tokenizer_fingerprint=tokenizer.fingerprint,
+        )
+        self._named: dict[str, Drafter | None] = {}
+        self._choice = drafter if drafter is not None else config.drafter
+        self.drafter = drafter if drafter is not None else self._drafter_named(config.drafter)
+        self._costs = RoundCosts()
+        self._observers = Observers(plugins.manager)
+
+    def session(self, **options: Any) -> Session:
+        """Makes an empty session.
+
+        Args:
+            **options: As in `GenerationOptions`, and `drafter`; what holds in the session where a call says nothing.
+        """
+        drafter = options.pop("drafter", self._choice)
+        given = self.config.generation.model_dump(exclude_unset=True) | options
+        return Session(
+            self.model,
+            self.tokenizer,
+            drafter,
+            options=validated(GenerationOptions, given, owner="a session"),
+            max_seq_len=self.config.context_length,
+            costs=self._costs,
+            observers=self._observers,
+            make_drafter=self._drafter_named,
+        )
+
+    def generate(self, prompt: str | Sequence[int], **options: Any) -> Generation:
+        """Continues a prompt.
+
+        Args:
+            prompt: Raw text or token ids.
+            **options: As in `GenerationOptions`, and `drafter` (a name, a drafter or None).
+        """
+        return _finished(self.stream(prompt, **options))
+
+    def stream(self, prompt: str | Sequence[int], **options: Any) -> TokenStream:
+        """Continues a prompt like `generate`, and hands out the tokens as they come."""
+        session = self.session()
+        session.append(prompt)
+        return session.stream(**options)
+
+    def chat(self, messages: Messages, *, session: Session | None = None, **options: Any) -> Generation:
+        """Answers a conversation.
+
+        Args:
+            messages: Each with `role` and `content`, the oldest first.
+            session: One of this engine's, kept from turn to turn: what the conversation has in common with it is not
+                computed again.
+            **options: As in `generate`.
+
+        Raises:
+            InvalidInputError: The model file has no chat template.
+        """
+        return _finished(self.stream_chat(messages, session=session, **options))
+
+    def stream_chat(self, messages: Messages, *, session: Session | None = None, **options: Any) -> TokenStream:
+        """Answers a conversation like `chat`, and hands out the tokens as they come."""
+        session = session or self.session()
+        session.replace(self.chat_ids(messages))
+        return session.stream(**options)
+
+    def chat_ids(self, messages: Messages) -> list[int]:
+        """Turns a conversation into the token ids of the prompt for the next answer."""
+        if self.chat_template is None:
+            raise InvalidInputError(
+                "A conversation needs a chat template, and the model file has none ('tokenizer.chat_template'). Use "
+                "'generate' with raw text."
+            )
+        return self.tokenizer.encode(self.chat_template.render(messages), parse_special=True)
+
+    def _drafter_named(self, name: str) -> Drafter | None:
+        """Makes the drafter of that name once; sessions clone it."""
+        if name not in self._named:
+            self._named[name] = make_drafter(name, self.plugins, self.config.drafters, self._context)
+        return self._named[name]
+
+
+def load(
+    model: str | os.PathLike[str] | None = None,
+    backend: str = AUTO,
+    drafter: str | Drafter | None = AUTO,
+    config: Config | str | os.PathLike[str] | None = None,
+    backend_options: Mapping[str, Any] | None = None,
+    drafter_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Engine:
+    """Loads a model and makes it ready to answer.
+
+    What is not given comes from the settings: `CERA_*` variables, the project's `cera.toml`, the user's.
+
+    Args:
+        model: A model file, or a name that `cera pull` knows.
+        backend: A backend's name; `auto` leaves it to the settings, and there means the best that runs here.
+        drafter: A drafter's name or a drafter; `auto` leaves it to the settings, and there combines several; None for
+            none.
+        config: Settings in place of those that would be read, or the `cera.toml` to read.
+        backend_options: Options of the backend.
+        drafter_options: Options of the drafter.
+        **options: Defaults of a generation, as in `GenerationOptions`, and `context_length`.
+
+    Raises:
+        CeraError: Something cannot be found, read or used; the message says what and what to do.
+    """
+    config = _effective(config, model, backend, drafter, backend_options, drafter_options, options)
+    plugins = discover(config.disabled_plugins)
+    model_file = open_model_file(resolve(config.model))
+    return Engine(
+        make_model(model_file, config.backend, plugins, config.backends),
+        load_tokenizer(model_file),
+        config,
+        plugins,
+        drafter=drafter if isinstance(drafter, Drafter) else None,
+        chat_template=load_chat_template(model_file),
+    )
+
+
+def load_model(path: str | os.PathLike[str], backend: str = AUTO, **backend_options: Any) -> Model:
+    """Loads only the weights.
+
+    Args:
+        path: A model file, or a name that `cera pull` knows.
+        backend: A backend's name; `auto` is the best that runs here.
+        **backend_options: Options of the backend; with `auto`, of whichever it is.
+    """
+    return make_model(open_model_file(resolve(path)), backend, discover(), {backend: backend_options})
+
+
+def create_drafter(name: str, **options: Any) -> Drafter:
+    """Makes a drafter of an installed plugin, outside any engine.
+
+    Args:
+        name: The drafter's name.
+        **options: Its options.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+        ConfigError: An option is unknown or not usable.
+    """
+    drafter = make_drafter(name, discover(), {name: options}, DrafterContext())
+    if drafter is None:
+        raise InvalidInputError(f"{NONE!r} stands for no drafter and cannot be created; leave the drafter out.")
+    return drafter
+
+
+def _effective(
+    config: Config | str | os.PathLike[str] | None,
+    model: str | os.PathLike[str] | None,
+    backend: str,
+    drafter: str | Drafter | None,
+    backend_options: Mapping[str, Any] | None,
+    drafter_options: Mapping[str, Any] | None,
+    options: dict[str, Any],
+) -> Config:
+    """Lays the arguments of `load` over the settings."""
+    if not isinstance(config, Config):
+        config = load_config(None if config is None else Path(config))
+    arguments: dict[str, Any] = {}
+    if model is not None:
+        arguments["model"] = os.fspath(model)
+    if backend != AUTO:
+        arguments["backend"] = backend
+    if drafter is None:
+        arguments["drafter"] = NONE
+    elif isinstance(drafter, str) and drafter != AUTO:
+        arguments["drafter"] = drafter
+    if "context_length" in options:
+        arguments["context_length"] = options.pop("context_length")
+    if options:
+        arguments["generation"] = options
+    if backend_options:
+        arguments["backends"] = {arguments.get("backend", config.backend): backend_options}
+    if drafter_options:
+        arguments["drafters"] = {arguments.get("drafter", config.drafter): drafter_options}
+    return config.updated(arguments) if arguments else config
+
+
+def _finished(stream: TokenStream) -> Generation:
+    for _ in stream:
+        pass
+    return stream.generation

@@ -1,0 +1,140 @@
+"""The committed tokens of a session and the cache behind them.
+
+The cache follows the history lazily: `append` and `truncate` change the history, `catch_up` brings the cache up to it.
+So whatever fails between the two, nothing is lost but time. It knows nothing of text, drafts or options.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cera_core.drafter import common_prefix_length
+from cera_core.errors import ContextFullError, InvalidInputError, ModelError
+from cera_core.speculation.history import History
+
+if TYPE_CHECKING:
+    from cera_core.model import InferenceState, Logits, Model
+
+_PREFILL_ROWS = 256
+"""Tokens of a prompt in one forward: enough to share each weight among many, few enough to notice a cancel soon."""
+
+
+class Context:
+    """Committed tokens, and a state that holds them or the beginning of them.
+
+    Args:
+        model: Does the forwards.
+        state: A fresh state of the model.
+
+    Attributes:
+        model: As above.
+        state: As above; another one after a rewind that the model could not do.
+        history: The committed tokens.
+        next_row: float32[vocab_size], the logits after the last committed token; None while the state lags behind.
+    """
+
+    def __init__(self, model: Model, state: InferenceState) -> None:
+        self.model = model
+        self.state = state
+        self.history = History()
+        self.next_row: Logits | None = None
+
+    @property
+    def num_left(self) -> int:
+        """How many more tokens fit."""
+        return self.state.max_seq_len - len(self.history)
+
+    def append(self, token_ids: Sequence[int]) -> None:
+        """Commits tokens.
+
+        Raises:
+            InvalidInputError: An id is outside the vocabulary; nothing was appended.
+            ContextFullError: They do not fit; nothing was appended.
+        """
+        self._check(token_ids, len(self.history) + len(token_ids))
+        if len(token_ids):
+            self.history.extend(token_ids)
+            self.next_row = None
+
+    def truncate(self, length: int) -> None:
+        """Keeps the first `length` tokens; a model that cannot go back that far will be fed them again.
+
+        Raises:
+            InvalidInputError: There are fewer tokens than that.
+        """
+        if not 0 <= length <= len(self.history):
+            raise InvalidInputError(
+                f"'truncate' needs a length from 0 to the {len(self.history)} tokens there are; it is {length}."
+            )
+        if length < len(self.history):
+            self.history.truncate(length)
+            self.next_row = None
+            if self.state.seq_len > length:
+                self._rewind(length)
+
+    def replace(self, token_ids: Sequence[int]) -> int:
+        """Commits `token_ids` in place of what is there, keeping the cache up to the first difference.
+
+        Returns:
+            How many tokens at the start were kept.
+        """
+        self._check(token_ids, len(token_ids))
+        num_kept = common_prefix_length(array("i", self.history.view()), token_ids)
+        self.truncate(num_kept)
+        self.append(token_ids[num_kept:])
+        return num_kept
+
+    def catch_up(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
+        """Feeds the model what it lacks of the history.
+
+        Args:
+            is_cancelled: Asked before each forward.
+
+        Returns:
+            Whether it was finished; False after a cancel.
+        """
+        length = len(self.history)
+        if self.state.seq_len > length or (self.state.seq_len == length and self.next_row is None):
+            self._rewind(max(length - 1, 0))  # the last token again: its logits are needed
+        tokens = self.history.view()
+        num_rows = min(_PREFILL_ROWS, self.model.max_batch)
+        while self.state.seq_len < length:
+            if is_cancelled():
+                return False
+            start = self.state.seq_len
+            row = self.model.forward(tokens[start : start + num_rows], self.state)
+            self.next_row = row if self.state.seq_len == length else None
+        return True
+
+    def fork(self) -> Context:
+        """Makes an independent context with the same tokens; what was computed is copied, not computed again.
+
+        Raises:
+            ModelError: The model cannot copy a state.
+        """
+        fork = Context(self.model, self.model.copy_state(self.state))
+        fork.history.extend(self.history.view()[:])
+        fork.next_row = None if self.next_row is None else self.next_row.copy()
+        return fork
+
+    def _rewind(self, length: int) -> None:
+        """Cuts the cache to `length` tokens, or to none where the model cannot go back that far."""
+        try:
+            self.model.truncate(self.state, length)
+        except ModelError:
+            self.state = self.model.new_state(self.state.max_seq_len)
+
+    def _check(self, token_ids: Sequence[int], num_tokens: int) -> None:
+        if num_tokens > self.state.max_seq_len:
+            raise ContextFullError(
+                f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. Shorten the text, or "
+                "load the model with a larger 'context_length'."
+            )
+        vocab_size = self.model.config.vocab_size
+        for position, token_id in enumerate(token_ids):
+            if not 0 <= token_id < vocab_size:
+                raise InvalidInputError(
+                    f"A token id must be from 0 to {vocab_size - 1}; the one at position {position} is {token_id}."
+                )

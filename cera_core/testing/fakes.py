@@ -1,0 +1,140 @@
+"""Small models whose every logit is known, for tests of whatever talks to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cera_core.errors import ContextFullError, InvalidInputError, RewindError
+from cera_core.model import InferenceState, Model, ModelConfig
+
+if TYPE_CHECKING:
+    from cera_core.model import Logits
+
+
+class TokenState(InferenceState):
+    """A state that is nothing but the tokens it was fed.
+
+    Attributes:
+        token_ids: Those tokens.
+    """
+
+    def __init__(self, max_seq_len: int) -> None:
+        super().__init__(max_seq_len)
+        self.token_ids: list[int] = []
+
+
+class TableModel(Model):
+    """A model whose logits are a seeded function of the last few tokens, so that its text repeats itself soon.
+
+    Args:
+        vocab_size: Number of token ids.
+        order: How many tokens the logits depend on.
+        seed: Another seed is another model.
+        max_seq_len: The context length.
+        max_batch: The most tokens one forward takes.
+        num_levels: How many different values a logit can have; few make ties.
+        rewind_headroom: How far back `truncate` can go; None is all the way.
+
+    Attributes:
+        forward_sizes: The number of tokens of each forward so far.
+    """
+
+    batch_invariant = True
+    supports_copy = True
+
+    def __init__(
+        self,
+        vocab_size: int = 16,
+        order: int = 2,
+        seed: int = 0,
+        *,
+        max_seq_len: int = 256,
+        max_batch: int = 64,
+        num_levels: int = 1000,
+        rewind_headroom: int | None = None,
+    ) -> None:
+        self.config = ModelConfig(vocab_size=vocab_size, max_seq_len=max_seq_len, architecture="table")
+        self.max_batch = max_batch
+        self.forward_sizes: list[int] = []
+        self._order = order
+        self._seed = seed
+        self._num_levels = num_levels
+        self._headroom = rewind_headroom
+
+    def new_state(self, max_seq_len: int | None = None) -> TokenState:
+        """Makes an empty state."""
+        return TokenState(max_seq_len or self.config.max_seq_len)
+
+    def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; returns the last row."""
+        return self.forward_all(token_ids, state)[-1]
+
+    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; returns every row."""
+        tokens = _tokens_of(state)
+        if not 1 <= len(token_ids) <= self.max_batch:
+            raise InvalidInputError(f"A forward takes 1 to {self.max_batch} tokens; it was given {len(token_ids)}.")
+        if any(not 0 <= token_id < self.config.vocab_size for token_id in token_ids):
+            raise InvalidInputError(f"Token ids must be below {self.config.vocab_size}; they are {list(token_ids)}.")
+        if state.seq_len + len(token_ids) > state.max_seq_len:
+            raise ContextFullError(f"The state holds {state.max_seq_len} tokens; {len(token_ids)} more do not fit.")
+        rows = []
+        for token_id in token_ids:
+            tokens.append(token_id)
+            rows.append(self.row(tokens))
+        state.seq_len = len(tokens)
+        self.forward_sizes.append(len(token_ids))
+        logits: Logits = np.stack(rows)
+        return logits
+
+    def truncate(self, state: InferenceState, length: int) -> None:
+        """Cuts the state, if the headroom allows."""
+        if not state.seq_len - self.rewind_headroom(state) <= length <= state.seq_len:
+            raise RewindError(f"The state of {state.seq_len} tokens cannot be cut to {length}.")
+        del _tokens_of(state)[length:]
+        state.seq_len = length
+
+    def rewind_headroom(self, state: InferenceState) -> int:
+        """Returns how far back it can go."""
+        return state.seq_len if self._headroom is None else min(self._headroom, state.seq_len)
+
+    def copy_state(self, state: InferenceState) -> TokenState:
+        """Makes an independent state with the same tokens."""
+        copy = TokenState(state.max_seq_len)
+        copy.token_ids = list(_tokens_of(state))
+        copy.seq_len = state.seq_len
+        return copy
+
+    def row(self, tokens: Sequence[int]) -> Logits:
+        """Returns the logits after `tokens`."""
+        generator = np.random.default_rng([self._seed, *tokens[-self._order :]])
+        return (generator.integers(0, self._num_levels, self.config.vocab_size) / 100).astype(np.float32)
+
+
+class ScriptedModel(TableModel):
+    """A model that wants to say the same token at a position whatever was said before, script after script.
+
+    Args:
+        script: The tokens it wants to say, by position.
+        vocab_size: Number of token ids.
+        max_seq_len: The context length.
+    """
+
+    def __init__(self, script: Sequence[int], vocab_size: int = 64, max_seq_len: int = 256) -> None:
+        super().__init__(vocab_size, max_seq_len=max_seq_len)
+        self._script = list(script)
+
+    def row(self, tokens: Sequence[int]) -> Logits:
+        """Returns logits whose largest is the script's token for the position after `tokens`."""
+        row = np.zeros(self.config.vocab_size, np.float32)
+        row[self._script[len(tokens) % len(self._script)]] = 1
+        return row
+
+
+def _tokens_of(state: InferenceState) -> list[int]:
+    if not isinstance(state, TokenState):
+        raise InvalidInputError(f"The state must come from this model's 'new_state'; it is a {type(state).__name__}.")
+    return state.token_ids
