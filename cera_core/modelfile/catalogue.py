@@ -197,14 +197,15 @@ def resolve(model: str | os.PathLike[str]) -> Path:
         UnknownNameError: Neither a path nor a name.
     """
     text = os.fspath(model)
-    path = Path(os.path.expanduser(text))
-    if os.path.isfile(path):
+    expanded = os.path.expanduser(text)  # os.path, not Path: these never raise, whatever the text
+    path = Path(expanded)
+    if os.path.isfile(expanded):
         return path
     if text in CATALOGUE:
         return _cached_path_or_raise(text)
-    if os.path.exists(path):
+    if os.path.exists(expanded):
         return path  # a folder, for instance: opening it says what is wrong
-    if isinstance(model, str) and len(path.parts) == 1 and path.suffix.lower() != ".gguf":
+    if isinstance(model, str) and len(path.parts) <= 1 and path.suffix.lower() != ".gguf":
         raise _unknown(text)
     raise ModelFileError(f"Model file {text!r} cannot be read: No such file.")
 
