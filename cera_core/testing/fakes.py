@@ -70,7 +70,8 @@ class TableModel(Model):
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns the last row."""
-        return self.forward_all(token_ids, state)[-1]
+        last: Logits = self.forward_all(token_ids, state)[-1]
+        return last
 
     def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns every row."""
@@ -87,8 +88,7 @@ class TableModel(Model):
             rows.append(self.row(tokens))
         state.seq_len = len(tokens)
         self.forward_sizes.append(len(token_ids))
-        logits: Logits = np.stack(rows)
-        return logits
+        return np.stack(rows)
 
     def truncate(self, state: InferenceState, length: int) -> None:
         """Cuts the state, if the headroom allows."""
