@@ -28,6 +28,7 @@ _NUM_SAMPLES = 7
 _MAX_SAMPLE_AGE = 512  # rounds; after that a cost is guessed from its neighbours again, so one bad sample cannot stay
 _DECAY = 0.98  # of what was learned of acceptance, by each token: the last 50 count
 _PRIOR_WEIGHT = 4.0  # tokens that the first guess of an acceptance is worth
+_DISTRUST = 3  # the power of a confidence that is taken for a chance until experience says otherwise
 _MATCH_LENGTHS = (1, 2, 3, 4, 6, 9, 17)  # buckets begin here
 _PRIOR_ACCEPTANCE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of no match length, then of each bucket
 _ASKING_SHARE = 0.01  # of a plain step: what asking a drafter may cost while it does not pay
@@ -190,7 +191,7 @@ class DraftBudget:
 def _keys_and_priors(draft: Draft) -> Sequence[tuple[tuple[str, int], float]]:
     """Returns for each token what its acceptance is learned under, and a first guess."""
     if draft.confidences is not None:
-        return [(("confidence", round(10 * confidence)), confidence) for confidence in draft.confidences]
+        return [(("confidence", round(10 * confidence)), confidence**_DISTRUST) for confidence in draft.confidences]
     bucket = 0 if draft.match_length is None else bisect_left(_MATCH_LENGTHS, draft.match_length + 1)
     return [(("match length", bucket), _PRIOR_ACCEPTANCE[bucket])] * len(draft.token_ids)
 
