@@ -146,7 +146,8 @@ class Plugins:
         reasons = {spec.name: unavailable_because(spec) for spec in self.backends.values()}
         available = [spec for spec in self.backends.values() if reasons[spec.name] is None]
         if not available:
-            why = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            left_out = {record.name: record.reason for record in self.records if record.status != "loaded"}
+            why = " ".join(f"{name}: {reason}" for name, reason in (reasons | left_out).items())
             raise PluginError(f"No backend is available. {why or 'None is installed; reinstall cera.'}")
         return sorted(available, key=lambda spec: -spec.priority)
 
