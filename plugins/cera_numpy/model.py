@@ -1,0 +1,156 @@
+"""The model: checks what it is given, and sends tokens through embedding, blocks and head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cera_core.errors import ContextFullError, InvalidInputError, ModelError, RewindError
+from cera_core.model import InferenceState, Model
+from cera_core.modelfile.description import ModelDescription, describe
+from cera_numpy.blocks import Block, apply_to_all, apply_to_each
+from cera_numpy.cache import LayerCache, NumpyState
+from cera_numpy.layers import rms_norm
+from cera_numpy.weights import Matrix, StoredTensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from cera_core.model import Logits
+    from cera_core.modelfile.gguf import ModelFile
+    from cera_core.modelfile.rotary import Rotary
+    from cera_numpy.weights import Floats
+
+
+class NumpyModel(Model):
+    """A transformer in float32.
+
+    Weights that overflow give infinite or undefined logits without NumPy's warnings; judging logits is the caller's.
+    """
+
+    supports_all_logits = True
+    supports_rewind = True
+    supports_copy = True
+
+    def __init__(self, model_file: ModelFile, *, exact: bool = False, keep_weights: bool = True) -> None:
+        """Reads the weights.
+
+        Args:
+            model_file: An open file; it may be closed afterwards.
+            exact: Compute each row by itself; the model is then batch-invariant.
+            keep_weights: Hold dequantised matrices in memory; else dequantise them in every forward.
+
+        Raises:
+            ModelFileError: The file is damaged, or asks for something that is not there.
+            ModelError: There is too little memory.
+        """
+        description = describe(model_file)
+        self.config = description.config
+        self.batch_invariant = exact
+        self._description = description
+        self._apply = apply_to_each if exact else apply_to_all
+        try:
+            with np.errstate(all="ignore"):
+                self._read_weights(model_file, description, exact=exact, keep=keep_weights)
+        except MemoryError as error:
+            raise ModelError(
+                f"The weights of {str(model_file.path)!r} need {4 * self.config.num_parameters / 1e9:.1f} GB as "
+                "float32, which is more memory than there is. Set the option 'weights' of the backend to 'file'."
+            ) from error
+
+    def _read_weights(self, model_file: ModelFile, description: ModelDescription, *, exact: bool, keep: bool) -> None:
+        tensors = description.tensors
+        self._embedding = StoredTensor(model_file, tensors["token_embd.weight"])
+        self._blocks = [Block(model_file, description, layer, exact=exact, keep=keep) for layer in description.layers]
+        self._output_norm = StoredTensor(model_file, tensors["output_norm.weight"]).vector()
+        self._head = Matrix([StoredTensor(model_file, tensors["output.weight"])], keep=keep, one_by_one=exact)
+
+    def new_state(self, max_seq_len: int | None = None) -> NumpyState:
+        """Makes an empty state; memory is taken as the text grows.
+
+        Raises:
+            InvalidInputError: `max_seq_len` is below 1 or above the model's context length.
+        """
+        limit = self.config.max_seq_len
+        length = limit if max_seq_len is None else max_seq_len
+        if not 1 <= length <= limit:
+            raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
+        layers = [LayerCache(layer.num_kv_heads, self._description.head_dim) for layer in self._description.layers]
+        return NumpyState(length, layers)
+
+    def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; float32[vocab_size] after the last."""
+        with np.errstate(all="ignore"):
+            return self._logits(self._append(token_ids, state)[-1:])[0]
+
+    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; float32[n, vocab_size]."""
+        with np.errstate(all="ignore"):
+            return self._logits(self._append(token_ids, state))
+
+    def truncate(self, state: InferenceState, length: int) -> None:
+        """Cuts the state to its first `length` tokens."""
+        if not 0 <= length <= state.seq_len:
+            raise RewindError(f"A state of {state.seq_len} tokens can be cut to 0..{state.seq_len}, found {length}.")
+        state.seq_len = length
+
+    def copy_state(self, state: InferenceState) -> NumpyState:
+        """Makes an independent state with the same tokens."""
+        return self._own(state).copy()
+
+    def _append(self, token_ids: Sequence[int], state: InferenceState) -> Floats:
+        """Sends tokens through the blocks; returns the residual stream. The state changes last, so errors leave it."""
+        state = self._own(state)
+        ids = self._checked(token_ids, state)
+        start = state.seq_len
+        positions = np.arange(start, start + len(ids))
+        x = self._embedding.rows(ids)
+        state.reserve(start + len(ids))
+        turns: dict[Rotary, tuple[Floats, Floats]] = {}
+        for block, layer, cache in zip(self._blocks, self._description.layers, state.layers, strict=True):
+            if layer.rotary not in turns:
+                turns[layer.rotary] = _turns(layer.rotary, positions)
+            x = block.forward(x, *turns[layer.rotary], cache, start)
+        state.seq_len = start + len(ids)
+        return x
+
+    def _logits(self, x: Floats) -> Logits:
+        normed = self._apply(lambda rows: rms_norm(rows, self._output_norm, self._description.rms_eps), x)
+        return self._head.product(normed)
+
+    def _own(self, state: InferenceState) -> NumpyState:
+        if not isinstance(state, NumpyState):
+            raise InvalidInputError(f"A state must come from this model's 'new_state', found {type(state).__name__}.")
+        return state
+
+    def _checked(self, token_ids: Sequence[int], state: NumpyState) -> NDArray[np.int64]:
+        """Returns the ids as an array, int64[n]."""
+        ids = np.asarray(token_ids)
+        if ids.ndim != 1 or not 1 <= len(ids) <= self.max_batch:
+            raise InvalidInputError(f"A forward takes 1..{self.max_batch} token ids, found an array {ids.shape}.")
+        if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.config.vocab_size:
+            bad = next(
+                x for x in token_ids if not (isinstance(x, int | np.integer) and 0 <= x < self.config.vocab_size)
+            )
+            raise InvalidInputError(f"Token ids must be integers in 0..{self.config.vocab_size - 1}, found {bad!r}.")
+        if state.seq_len + len(ids) > state.max_seq_len:
+            raise ContextFullError(
+                f"The context holds {state.max_seq_len} tokens and has {state.seq_len}; {len(ids)} more do not fit. "
+                "Shorten the text, or make the state larger."
+            )
+        return ids.astype(np.int64)
+
+
+def _turns(rotary: Rotary, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Returns cosines and sines of the rotary angles, float32[n, 1, pairs] each.
+
+    One position at a time, so that each element's bits depend on its position only.
+    """
+    frequencies = rotary.frequencies()
+    angles = [position * frequencies for position in positions]
+    cosines = np.array([np.cos(row) for row in angles], np.float32)
+    sines = np.array([np.sin(row) for row in angles], np.float32)
+    return cosines[:, np.newaxis], sines[:, np.newaxis]
