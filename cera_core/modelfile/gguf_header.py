@@ -250,7 +250,7 @@ def _read_array(cursor: _Cursor, what: str) -> Any:
 
 def _checked_alignment(cursor: _Cursor, metadata: Mapping[str, Any]) -> int:
     alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
-    is_valid = type(alignment) is int and alignment >= MIN_ALIGNMENT and alignment.bit_count() == 1
+    is_valid = isinstance(alignment, int) and alignment >= MIN_ALIGNMENT and alignment.bit_count() == 1
     if not is_valid:
         raise cursor.error(
             f"the key 'general.alignment' must be a power of two of at least {MIN_ALIGNMENT}, "

