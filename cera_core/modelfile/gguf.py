@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from cera_core.errors import ModelFileError, UnsupportedModelError
-from cera_core.modelfile.gguf_header import Header, TensorInfo, read_header, shorten
+from cera_core.modelfile.gguf_cursor import shorten
+from cera_core.modelfile.gguf_header import Header, TensorInfo, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

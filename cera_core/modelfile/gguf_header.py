@@ -1,8 +1,7 @@
 """Reads the header of a GGUF file: metadata and tensor table, trusting nothing in it.
 
-Every length and count is compared with the bytes that are really there before anything is allocated or looped over,
-and the limits below bound what a hostile file can cost. This module knows the container only, not what a key or a
-tensor means.
+Counts are checked before anything is looped over, and what is read is checked before it is used. This module knows
+the container only, not what a key or a tensor means.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
@@ -10,24 +9,21 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cera_core.errors import ModelFileError, UnsupportedModelError
+from cera_core.modelfile.gguf_cursor import UINT32, UINT64, Buffer, Cursor, shorten
 
 if TYPE_CHECKING:
     import gguf
 
-MAX_HEADER_BYTES = 64 << 20  # the largest header seen, half a million merges, takes about 12 MB
 MAX_KEYS = MAX_TENSORS = 1 << 16
 MAX_DIMENSIONS = 4
-MAX_NAME_BYTES = 65_535
 DEFAULT_ALIGNMENT = 32
 MIN_ALIGNMENT = 8
 VERSIONS = (2, 3)
@@ -36,34 +32,20 @@ _MAGIC = b"GGUF"
 _MIN_KEY_BYTES = 8 + 4 + 1  # name length, value type, the smallest value
 _MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8  # name length, number of dimensions, one dimension, type, offset
 
-_UINT32 = Struct("<I")
-_UINT64 = Struct("<Q")
 _BOOL, _STRING, _ARRAY = 7, 8, 9
 _NUMBERS: Mapping[int, Struct] = {
     0: Struct("<B"),
     1: Struct("<b"),
     2: Struct("<H"),
     3: Struct("<h"),
-    4: _UINT32,
+    4: UINT32,
     5: Struct("<i"),
     6: Struct("<f"),
     _BOOL: Struct("<?"),
-    10: _UINT64,
+    10: UINT64,
     11: Struct("<q"),
     12: Struct("<d"),
 }
-
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = 100
-shorten = _REPR.repr
-
-
-class Buffer(Protocol):
-    """Bytes that can be sliced: `bytes` or a memory map."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, key: slice, /) -> bytes: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +83,10 @@ def read_header(data: Buffer, path: Path) -> Header:
         ModelFileError: The file is damaged, or no GGUF file.
         UnsupportedModelError: The file is sound, but of a kind that cannot be read.
     """
-    cursor = _Cursor(data, path)
+    cursor = Cursor(data, path)
     version = _read_version(cursor)
-    num_tensors = cursor.number(_UINT64, "the number of tensors")
-    num_keys = cursor.number(_UINT64, "the number of metadata keys")
+    num_tensors = cursor.number(UINT64, "the number of tensors")
+    num_keys = cursor.number(UINT64, "the number of metadata keys")
     cursor.check_count(num_tensors, _MIN_TENSOR_BYTES, "tensors", MAX_TENSORS)
     cursor.check_count(num_keys, _MIN_KEY_BYTES, "metadata keys", MAX_KEYS)
     metadata = _read_metadata(cursor, num_keys)
@@ -113,94 +95,13 @@ def read_header(data: Buffer, path: Path) -> Header:
     return Header(version, metadata, tensors)
 
 
-class _Cursor:
-    """Reads one value after the other, and never past the end."""
-
-    def __init__(self, data: Buffer, path: Path) -> None:
-        self.data = data
-        self.file_size = len(data)
-        self.end = min(self.file_size, MAX_HEADER_BYTES)
-        self.position = 0
-        self._path = path
-
-    def error(self, problem: str) -> ModelFileError:
-        return ModelFileError(f"Model file {str(self._path)!r}: {problem}")
-
-    def unsupported(self, problem: str) -> UnsupportedModelError:
-        return UnsupportedModelError(f"Model file {str(self._path)!r}: {problem}")
-
-    def take(self, num_bytes: int, what: str) -> int:
-        """Claims the next bytes and returns where they begin."""
-        start = self.position
-        if num_bytes > self.end - start:
-            raise self._past_the_end(start, num_bytes, what)
-        self.position = start + num_bytes
-        return start
-
-    def number(self, layout: Struct, what: str) -> Any:
-        return layout.unpack_from(self.data, self.take(layout.size, what))[0]
-
-    def string(self, what: str) -> bytes:
-        length = self.number(_UINT64, what)
-        start = self.take(length, what)
-        return self.data[start : start + length]
-
-    def strings(self, count: int, what: str) -> list[str]:
-        """Reads `count` strings; those that are no UTF-8 keep their bytes as lone surrogates.
-
-        Vocabularies have some 150,000 of them, hence one flat loop: 0.3 us a string.
-        """
-        self.check_count(count, _UINT64.size, f"strings in {what}")
-        data, end, position = self.data, self.end, self.position
-        unpack_length = _UINT64.unpack_from
-        strings = []
-        for _ in range(count):
-            start = position + 8
-            if start > end:
-                raise self._past_the_end(position, 8, what)
-            position = start + unpack_length(data, position)[0]
-            if position > end:
-                raise self._past_the_end(start, position - start, what)
-            strings.append(data[start:position].decode("utf-8", "surrogateescape"))
-        self.position = position
-        return strings
-
-    def name(self, what: str) -> str:
-        raw = self.string(what)
-        if len(raw) > MAX_NAME_BYTES:
-            raise self.error(f"{what} must have at most {MAX_NAME_BYTES} bytes, found {len(raw)}.")
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise self.error(f"{what} must be UTF-8, found {shorten(raw)}.") from error
-
-    def check_count(self, count: int, min_bytes: int, what: str, most: int = MAX_HEADER_BYTES) -> None:
-        """Refuses a count that cannot be true in the bytes that are left, or is above `most`."""
-        room = (self.end - self.position) // min_bytes
-        if count > room:
-            raise self.error(f"it claims {count} {what}, but {self._limit()} leaves room for at most {room}.")
-        if count > most:
-            raise self.error(f"it claims {count} {what}, but cera reads at most {most}.")
-
-    def _past_the_end(self, start: int, num_bytes: int, what: str) -> ModelFileError:
-        return self.error(
-            f"{what} takes {num_bytes} bytes from byte {start} on, which is past {self._limit()}. "
-            "The file is truncated or damaged; fetch it again."
-        )
-
-    def _limit(self) -> str:
-        if self.file_size > self.end:
-            return f"the longest header cera reads ({MAX_HEADER_BYTES} bytes)"
-        return f"the end of the file ({self.file_size} bytes)"
-
-
-def _read_version(cursor: _Cursor) -> int:
+def _read_version(cursor: Cursor) -> int:
     magic = cursor.data[:4]
     if magic != _MAGIC:
         found = f"begins with {magic!r}" if magic else "is empty"
         raise cursor.error(f"a GGUF file begins with {_MAGIC!r}, this one {found}. Fetch it again, or convert it.")
     cursor.take(4, "the file's magic number")
-    version: int = cursor.number(_UINT32, "the file's version")
+    version: int = cursor.number(UINT32, "the file's version")
     swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in VERSIONS and swapped in (1, *VERSIONS):
         raise cursor.unsupported("it is big-endian; cera reads little-endian files. Convert it again.")
@@ -209,7 +110,7 @@ def _read_version(cursor: _Cursor) -> int:
     return version
 
 
-def _read_metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
+def _read_metadata(cursor: Cursor, count: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     for index in range(count):
         key = cursor.name(f"the name of metadata key {index}")
@@ -219,8 +120,8 @@ def _read_metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
     return metadata
 
 
-def _read_value(cursor: _Cursor, what: str) -> Any:
-    kind = cursor.number(_UINT32, what)
+def _read_value(cursor: Cursor, what: str) -> Any:
+    kind = cursor.number(UINT32, what)
     if kind in _NUMBERS:
         return cursor.number(_NUMBERS[kind], what)
     if kind == _STRING:
@@ -230,9 +131,9 @@ def _read_value(cursor: _Cursor, what: str) -> Any:
     raise cursor.error(f"{what} must be of a type from 0 to 12, found type {kind}.")
 
 
-def _read_array(cursor: _Cursor, what: str) -> Any:
-    kind = cursor.number(_UINT32, what)
-    count = cursor.number(_UINT64, what)
+def _read_array(cursor: Cursor, what: str) -> Any:
+    kind = cursor.number(UINT32, what)
+    count = cursor.number(UINT64, what)
     if kind == _STRING:
         return cursor.strings(count, what)
     if kind == _ARRAY:
@@ -248,7 +149,7 @@ def _read_array(cursor: _Cursor, what: str) -> Any:
     return np.frombuffer(raw, np.dtype(layout.format))
 
 
-def _checked_alignment(cursor: _Cursor, metadata: Mapping[str, Any]) -> int:
+def _checked_alignment(cursor: Cursor, metadata: Mapping[str, Any]) -> int:
     alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
     is_valid = isinstance(alignment, int) and alignment >= MIN_ALIGNMENT and alignment.bit_count() == 1
     if not is_valid:
@@ -259,7 +160,7 @@ def _checked_alignment(cursor: _Cursor, metadata: Mapping[str, Any]) -> int:
     return int(alignment)
 
 
-def _read_tensors(cursor: _Cursor, count: int, alignment: int) -> dict[str, TensorInfo]:
+def _read_tensors(cursor: Cursor, count: int, alignment: int) -> dict[str, TensorInfo]:
     tensors: dict[str, TensorInfo] = {}
     for index in range(count):
         tensor = _read_tensor(cursor, index)
@@ -275,16 +176,16 @@ def _read_tensors(cursor: _Cursor, count: int, alignment: int) -> dict[str, Tens
     return placed
 
 
-def _read_tensor(cursor: _Cursor, index: int) -> TensorInfo:
+def _read_tensor(cursor: Cursor, index: int) -> TensorInfo:
     """Reads one line of the table; the offset still counts from the start of the tensor data."""
     name = cursor.name(f"the name of tensor {index}")
     what = f"the tensor {shorten(name)}"
-    num_dimensions = cursor.number(_UINT32, what)
+    num_dimensions = cursor.number(UINT32, what)
     if not 1 <= num_dimensions <= MAX_DIMENSIONS:
         raise cursor.error(f"{what} must have 1 to {MAX_DIMENSIONS} dimensions, found {num_dimensions}.")
-    shape = tuple(cursor.number(_UINT64, what) for _ in range(num_dimensions))[::-1]
-    type_number = cursor.number(_UINT32, what)
-    offset = cursor.number(_UINT64, what)
+    shape = tuple(cursor.number(UINT64, what) for _ in range(num_dimensions))[::-1]
+    type_number = cursor.number(UINT32, what)
+    offset = cursor.number(UINT64, what)
     if 0 in shape:
         raise cursor.error(f"{what} must have no empty dimension, found the shape {shape}.")
     tensor_type, num_bytes = _storage(cursor, what, shape, type_number)
@@ -292,7 +193,7 @@ def _read_tensor(cursor: _Cursor, index: int) -> TensorInfo:
 
 
 def _storage(
-    cursor: _Cursor, what: str, shape: tuple[int, ...], type_number: int
+    cursor: Cursor, what: str, shape: tuple[int, ...], type_number: int
 ) -> tuple[gguf.GGMLQuantizationType, int]:
     """Returns the type a number stands for and the bytes a tensor of this shape takes."""
     import gguf  # noqa: PLC0415  (60 ms, which importing this module should not cost)
@@ -310,7 +211,7 @@ def _storage(
     return tensor_type, math.prod(shape) // block_length * block_bytes
 
 
-def _check_places(cursor: _Cursor, tensors: Mapping[str, TensorInfo], data_start: int, alignment: int) -> None:
+def _check_places(cursor: Cursor, tensors: Mapping[str, TensorInfo], data_start: int, alignment: int) -> None:
     """Refuses tensors that are unaligned, past the end of the file, or share bytes."""
     end, before = data_start, ""
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):

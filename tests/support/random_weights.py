@@ -42,7 +42,7 @@ BLOCK_LAYOUTS: Mapping[Type, BlockLayout] = {
     Type.IQ4_NL: BlockLayout(scale=0),
     Type.IQ4_XS: BlockLayout(scale=0),
 }
-WEIGHT_TYPES = (*QUANTISABLE, *BLOCK_LAYOUTS)
+WEIGHT_TYPES = (*QUANTISABLE, *BLOCK_LAYOUTS, Type.IQ1_M, Type.NVFP4)
 
 
 def block_length(weight_type: Type) -> int:
@@ -64,22 +64,35 @@ def _random_blocks(
     rng: np.random.Generator, shape: tuple[int, ...], weight_type: Type, deviation: float
 ) -> NDArray[np.uint8]:
     length, num_bytes = gguf.GGML_QUANT_SIZES[weight_type]
-    layout = BLOCK_LAYOUTS[weight_type]
     num_blocks = int(np.prod(shape)) // length
     blocks = rng.integers(0, 256, (num_blocks, num_bytes), np.uint8)
     if weight_type in (Type.Q4_K, Type.Q5_K):
         blocks[:, 4:12] |= 0xA0  # every 6-bit scale and minimum is at least 32
     relative_scales = rng.uniform(0.5, 1.5, num_blocks)
-    _set_scales(blocks, layout, relative_scales)
+    _set_scales(blocks, weight_type, relative_scales)
     scale = deviation / gguf.dequantize(blocks, weight_type).std()
-    _set_scales(blocks, layout, relative_scales * scale)
+    _set_scales(blocks, weight_type, relative_scales * scale)
     return blocks.reshape(*shape[:-1], -1)
 
 
-def _set_scales(blocks: NDArray[np.uint8], layout: BlockLayout, scales: NDArray[np.float64]) -> None:
-    blocks[:, layout.scale : layout.scale + 2] = _as_bytes(scales)
-    if layout.minimum is not None:
-        blocks[:, layout.minimum : layout.minimum + 2] = _as_bytes(scales * layout.scales_per_minimum)
+def _set_scales(blocks: NDArray[np.uint8], weight_type: Type, scales: NDArray[np.float64]) -> None:
+    if weight_type is Type.IQ1_M:
+        _set_scattered_scales(blocks, scales)
+    elif weight_type is Type.NVFP4:
+        blocks[:, :4] = gguf.quants.NVFP4.fp32_to_ue4m3(2 * scales)[:, np.newaxis]  # stored twice as large
+    else:
+        layout = BLOCK_LAYOUTS[weight_type]
+        blocks[:, layout.scale : layout.scale + 2] = _as_bytes(scales)
+        if layout.minimum is not None:
+            blocks[:, layout.minimum : layout.minimum + 2] = _as_bytes(scales * layout.scales_per_minimum)
+
+
+def _set_scattered_scales(blocks: NDArray[np.uint8], scales: NDArray[np.float64]) -> None:
+    """Puts the four nibbles of a float16, the lowest first, at the top of the block's last four 16-bit words."""
+    bits = scales.astype("<f2").view("<u2")
+    for nibble, byte in enumerate(range(49, 56, 2)):
+        top = (bits >> (4 * nibble) & 0xF).astype(np.uint8) << 4
+        blocks[:, byte] = blocks[:, byte] & 0x0F | top
 
 
 def _as_bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:

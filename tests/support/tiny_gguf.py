@@ -24,7 +24,7 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3")
 
 @dataclass(frozen=True)
 class _Weight:
-    """A tensor to be written; `fan_in` None means a vector around `mean`."""
+    """A tensor to be written: a vector around `mean` in F32, or, without a mean, a matrix of the model's type."""
 
     name: str
     shape: tuple[int, ...]
@@ -78,72 +78,79 @@ def write_tiny_gguf(
         chat_template: None leaves it out.
         pre_tokeniser: Value of `tokenizer.ggml.pre`.
     """
-    path = Path(path)
     types = [Type[quantisation], *(Type[name] for name in (quantisation_of or {}).values())]
     hidden_size = hidden_size or max(64, *map(block_length, types))
-    head_dim = head_dim or hidden_size // num_heads * (2 if architecture == "qwen3" else 1)
-    feed_forward_size = feed_forward_size or 2 * hidden_size
+    sizes = _Sizes(
+        vocab=vocab_size,
+        layers=num_layers,
+        hidden=hidden_size,
+        heads=num_heads,
+        kv_heads=num_kv_heads,
+        head=head_dim or hidden_size // num_heads * (2 if architecture == "qwen3" else 1),
+        feed_forward=feed_forward_size or 2 * hidden_size,
+        context=context_length,
+    )
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture} {quantisation}")
-    writer.add_context_length(context_length)
-    writer.add_embedding_length(hidden_size)
-    writer.add_block_count(num_layers)
-    writer.add_feed_forward_length(feed_forward_size)
-    writer.add_head_count(num_heads)
-    writer.add_head_count_kv(num_kv_heads)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(head_dim)
+    _add_sizes(writer, sizes)
     writer.add_rope_freq_base(rope_freq_base)
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(vocab_size)
-    _add_vocabulary(writer, vocab_size, pre_tokeniser, add_bos, chat_template)
-    sizes = _Sizes(architecture, vocab_size, num_layers, hidden_size, num_heads * head_dim, num_kv_heads * head_dim,
-                   head_dim, feed_forward_size)  # fmt: skip
+    _add_vocabulary(writer, vocab_size)
+    writer.add_tokenizer_pre(pre_tokeniser)
+    writer.add_add_bos_token(add_bos)
+    if chat_template is not None:
+        writer.add_chat_template(chat_template)
     rng = np.random.default_rng(seed)
-    for weight in _weights(sizes, tied=tied, rope_factors=rope_factors):
+    for weight in _weights(architecture, sizes, tied=tied, rope_factors=rope_factors):
         _add_weight(writer, rng, weight, quantisation, quantisation_of or {})
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
+    return Path(path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sizes:
-    architecture: str
     vocab: int
     layers: int
     hidden: int
-    queries: int
-    keys: int
+    heads: int
+    kv_heads: int
     head: int
     feed_forward: int
+    context: int
 
 
-def _add_vocabulary(
-    writer: gguf.GGUFWriter, size: int, pre_tokeniser: str, add_bos: bool, chat_template: str | None
-) -> None:
+def _add_sizes(writer: gguf.GGUFWriter, sizes: _Sizes) -> None:
+    writer.add_vocab_size(sizes.vocab)
+    writer.add_block_count(sizes.layers)
+    writer.add_embedding_length(sizes.hidden)
+    writer.add_head_count(sizes.heads)
+    writer.add_head_count_kv(sizes.kv_heads)
+    writer.add_key_length(sizes.head)
+    writer.add_value_length(sizes.head)
+    writer.add_rope_dimension_count(sizes.head)
+    writer.add_feed_forward_length(sizes.feed_forward)
+    writer.add_context_length(sizes.context)
+
+
+def _add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
     vocabulary = tiny_vocabulary(size)
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre_tokeniser)
     writer.add_token_list(vocabulary.tokens)
     writer.add_token_types(vocabulary.types)
     writer.add_token_merges(vocabulary.merges)
     writer.add_bos_token_id(vocabulary.id_of(END_OF_TEXT))
     writer.add_eos_token_id(vocabulary.id_of(IM_END))
-    writer.add_add_bos_token(add_bos)
-    if chat_template is not None:
-        writer.add_chat_template(chat_template)
 
 
-def _weights(sizes: _Sizes, *, tied: bool, rope_factors: bool) -> Iterator[_Weight]:
+def _weights(architecture: str, sizes: _Sizes, *, tied: bool, rope_factors: bool) -> Iterator[_Weight]:
     # A small embedding beside large block outputs: else a tied head would answer every token with itself.
     embedding_deviation = 2.4 / sizes.hidden**0.5
     yield _Weight("token_embd.weight", (sizes.vocab, sizes.hidden), embedding_deviation)
     for layer in range(sizes.layers):
-        yield from _block_weights(sizes, f"blk.{layer}.")
+        yield from _block_weights(architecture, sizes, f"blk.{layer}.")
     yield _Weight("output_norm.weight", (sizes.hidden,), 0.1, mean=1.0)
     if not tied:
         yield _Weight("output.weight", (sizes.vocab, sizes.hidden), embedding_deviation)
@@ -151,23 +158,24 @@ def _weights(sizes: _Sizes, *, tied: bool, rope_factors: bool) -> Iterator[_Weig
         yield _Weight("rope_freqs.weight", (sizes.head // 2,), 0.5, mean=2.0)
 
 
-def _block_weights(sizes: _Sizes, block: str) -> Iterator[_Weight]:
+def _block_weights(architecture: str, sizes: _Sizes, block: str) -> Iterator[_Weight]:
     def matrix(name: str, rows: int, columns: int, gain: float) -> _Weight:
         return _Weight(f"{block}{name}.weight", (rows, columns), gain / columns**0.5)
 
     def vector(name: str, length: int, mean: float) -> _Weight:
         return _Weight(block + name, (length,), 0.2, mean)
 
+    queries, keys = sizes.heads * sizes.head, sizes.kv_heads * sizes.head
     yield vector("attn_norm.weight", sizes.hidden, 1.0)
-    yield matrix("attn_q", sizes.queries, sizes.hidden, 1.5)
-    yield matrix("attn_k", sizes.keys, sizes.hidden, 1.5)
-    yield matrix("attn_v", sizes.keys, sizes.hidden, 1.5)
-    yield matrix("attn_output", sizes.hidden, sizes.queries, 1.5)
-    if sizes.architecture == "qwen2":
-        yield vector("attn_q.bias", sizes.queries, 0.0)
-        yield vector("attn_k.bias", sizes.keys, 0.0)
-        yield vector("attn_v.bias", sizes.keys, 0.0)
-    if sizes.architecture == "qwen3":
+    yield matrix("attn_q", queries, sizes.hidden, 1.5)
+    yield matrix("attn_k", keys, sizes.hidden, 1.5)
+    yield matrix("attn_v", keys, sizes.hidden, 1.5)
+    yield matrix("attn_output", sizes.hidden, queries, 1.5)
+    if architecture == "qwen2":
+        yield vector("attn_q.bias", queries, 0.0)
+        yield vector("attn_k.bias", keys, 0.0)
+        yield vector("attn_v.bias", keys, 0.0)
+    if architecture == "qwen3":
         yield vector("attn_q_norm.weight", sizes.head, 1.5)
         yield vector("attn_k_norm.weight", sizes.head, 1.5)
     yield vector("ffn_norm.weight", sizes.hidden, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cera_core.errors import ModelFileError, UnsupportedModelError
-from cera_core.modelfile import gguf_header
+from cera_core.modelfile import gguf_cursor
 from cera_core.modelfile.gguf_header import read_header
 from support import gguf_bytes as raw
 from support.gguf_bytes import ARCHITECTURE, array, gguf_bytes, key, string, tensor
@@ -278,7 +278,7 @@ class TestTensors:
 
 class TestCost:
     def test_header_beyond_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gguf_header, "MAX_HEADER_BYTES", 200)
+        monkeypatch.setattr(gguf_cursor, "MAX_HEADER_BYTES", 200)
         assert "past the longest header cera reads" in refusal(with_key("k", raw.STRING, string("x" * 300)))
 
     def test_nothing_is_allocated_on_the_word_of_the_file(self) -> None:
