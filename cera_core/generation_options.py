@@ -154,6 +154,18 @@ class GenerationOptions(BaseModel):
             raise ValueError(f"'min_tokens' ({self.min_tokens}) must be at most 'max_tokens' ({self.max_tokens})")
         return self
 
+    def without_effect(self) -> list[str]:
+        """Returns the options that were set, but do nothing at temperature 0."""
+        if self.temperature > 0:
+            return []
+        is_active = {
+            "top_k": self.top_k > 0,
+            "top_p": self.top_p < 1,
+            "min_p": self.min_p > 0,
+            "seed": self.seed is not None,
+        }
+        return [name for name in is_active if is_active[name]]
+
     def updated(self, changes: Mapping[str, Any]) -> GenerationOptions:
         """Makes options with some values changed.
 

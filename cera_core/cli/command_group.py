@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cera_core.discovery import Plugins
 
 BUILT_IN = {
+    "run": "Answers one prompt.",
+    "chat": "Talks with the model, turn by turn.",
     "pull": "Fetches a model into the cache of this machine.",
     "models": "Lists the models that can be pulled, and those that are here.",
     "inspect": "Shows what a model file holds, and whether it can be run.",

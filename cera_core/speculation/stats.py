@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 
 @dataclass(slots=True)
@@ -112,7 +114,7 @@ class SpecStats:
     def as_dict(self) -> dict[str, Any]:
         """Returns all figures as plain values, the derived ones too, for JSON."""
         return {
-            **asdict(self),
+            **to_jsonable_python(self),
             "acceptance_rate": self.acceptance_rate,
             "mean_acceptance_length": self.mean_acceptance_length,
             "tokens_per_second": self.tokens_per_second,

@@ -3,14 +3,42 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from cera_core.cli.main import main
+from support.plugin_package import install_plugin
 from support.tiny_gguf import write_tiny_gguf
+
+TABLE_BACKEND = """
+import time
+from cera_core.hookspecs import hookimpl
+from cera_core.specs import ModelSpec, PluginOptions
+from cera_core.testing.fakes import TableModel
+
+class Options(PluginOptions):
+    seconds: float = 0.0  # a forward takes this long
+
+class SlowTableModel(TableModel):
+    seconds = 0.0
+
+    def forward(self, token_ids, state):
+        time.sleep(self.seconds)
+        return super().forward(token_ids, state)
+
+def load(model_file, options):
+    model = SlowTableModel(vocab_size=320, order=1, max_seq_len=512)
+    model.seconds = options.seconds
+    return model
+
+@hookimpl
+def cera_register_models(register):
+    register(ModelSpec(name="table", summary="A table.", load=load, options=Options, priority=1000))
+"""
 
 
 @dataclass(frozen=True)
@@ -37,10 +65,26 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cera(capsys: pytest.CaptureFixture[str]) -> Cera:
+def plugin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder where plugins can be installed, for this process and those that `cera_process` starts."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("plugin_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def table_backend(plugin_folder: Path) -> None:
+    """Makes `auto` a backend that is fast and repeats itself."""
+    install_plugin(plugin_folder, "table", TABLE_BACKEND)
+
+
+@pytest.fixture
+def cera(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cera:
     """Runs a command in this process."""
 
-    def run(*arguments: str) -> Outcome:
+    def run(*arguments: object, stdin: str = "") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(stdin.encode())))
         status = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Outcome(status, captured.out, captured.err)

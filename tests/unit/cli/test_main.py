@@ -13,11 +13,11 @@ import pytest
 
 from cera_core.cli import command_group
 from cera_core.cli.command_group import BUILT_IN
+from cera_core.discovery import discover
 from cera_core.errors import ConfigError, MissingModelError
 from support.plugin_package import install_plugin
 
 HELLO = """
-import sys
 from cera_core.hookspecs import hookimpl
 
 @hookimpl
@@ -115,16 +115,11 @@ def test_traceback_is_shown_on_request(cera: Callable[..., Any], monkeypatch: py
     assert outcome.status == 2
 
 
-def test_broken_settings_are_an_error_but_leave_the_help_readable(
-    cera_process: Callable[..., Any], tmp_path: Path
-) -> None:
-    install_plugin(tmp_path, "hello", HELLO)
+def test_broken_settings_are_an_error(cera: Callable[..., Any]) -> None:
     Path("cera.toml").write_text("model = ")
-    assert cera_process("config").status == 2
-    helped = cera_process("--help")
-    assert helped.status == 0
-    assert BUILT_IN["config"] in helped.out
-    assert "The commands of plugins are left out." in helped.err
+    outcome = cera("config")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "is not valid TOML" in outcome.err
 
 
 def test_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
@@ -143,10 +138,10 @@ def test_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
 class TestPluginCommands:
     """Commands of plugins appear and run; a plugin that fails costs a warning."""
 
-    def test_command_is_listed_and_runs(self, cera_process: Callable[..., Any], tmp_path: Path) -> None:
-        install_plugin(tmp_path, "hello", HELLO)
-        assert "hello Says hello." in " ".join(cera_process("--help").out.split())
-        outcome = cera_process("hello", "--name", "you")
+    def test_command_is_listed_and_runs(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
+        install_plugin(plugin_folder, "hello", HELLO)
+        assert "hello Says hello." in " ".join(cera("--help").out.split())
+        outcome = cera("hello", "--name", "you")
         assert (outcome.status, outcome.out) == (0, "hello you\n")
 
     def test_listing_it_imports_no_first_party_plugin(self, tmp_path: Path) -> None:
@@ -161,29 +156,36 @@ class TestPluginCommands:
         assert "Says hello." in process.stdout
         assert process.returncode == 0, process.stderr
 
-    def test_disabled_plugin_adds_none(self, cera_process: Callable[..., Any], tmp_path: Path) -> None:
-        install_plugin(tmp_path, "hello", HELLO)
-        assert "hello" not in cera_process("--help", CERA_DISABLED_PLUGINS="hello").out
+    def test_disabled_plugin_adds_none(
+        self, cera: Callable[..., Any], plugin_folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install_plugin(plugin_folder, "hello", HELLO)
+        monkeypatch.setenv("CERA_DISABLED_PLUGINS", "hello")
+        assert "hello" not in cera("--help").out
+        assert cera("hello").status == 2
 
-    def test_plugin_that_fails_harms_nobody(self, cera_process: Callable[..., Any], tmp_path: Path) -> None:
-        failing = HELLO.replace('print(f"hello {name}")', "pass").replace(
-            "    @app", "    raise OSError('no')\n    @app"
-        )
-        install_plugin(tmp_path, "failing", failing)
-        install_plugin(tmp_path, "hello", HELLO)
-        outcome = cera_process("--help")
+    def test_plugin_that_fails_harms_nobody(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
+        install_plugin(plugin_folder, "failing", HELLO.replace("    @app", "    raise OSError('no')\n    @app"))
+        install_plugin(plugin_folder, "hello", HELLO)
+        outcome = cera("--help")
         assert "Says hello." in outcome.out
         assert outcome.err == "Warning: The plugin 'failing' cannot add its commands: OSError: no\n"
 
-    def test_built_in_command_is_not_displaced(self, cera_process: Callable[..., Any], tmp_path: Path) -> None:
-        install_plugin(tmp_path, "hello", HELLO.replace("def hello", "def config"))
-        outcome = cera_process("--help")
+    def test_built_in_command_is_not_displaced(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
+        install_plugin(plugin_folder, "hello", HELLO.replace("def hello", "def config"))
+        outcome = cera("--help")
         assert BUILT_IN["config"] in outcome.out
         assert "adds a command 'config', which cera has itself" in outcome.err
 
-    def test_first_party_plugins_add_no_commands(self) -> None:
-        from cera_core.discovery import discover
+    def test_broken_settings_leave_the_help_readable(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
+        install_plugin(plugin_folder, "hello", HELLO)
+        Path("cera.toml").write_text("model = ")
+        helped = cera("--help")
+        assert helped.status == 0
+        assert BUILT_IN["config"] in helped.out
+        assert "The commands of plugins are left out." in helped.err
 
+    def test_first_party_plugins_add_no_commands(self) -> None:
         found = discover()
         own = {record.name for record in found.records if record.distribution == "cera"}
         adding = {impl.plugin_name for impl in found.manager.hook.cera_register_commands.get_hookimpls()}

@@ -32,12 +32,15 @@ def cera_round_finished(round):
 
 
 @pytest.fixture
-def shown(cera_process: Callable[..., Any], tmp_path: Path) -> dict[tuple[str, str], dict[str, str]]:
-    install_plugin(tmp_path, "working", WORKING)
-    install_plugin(tmp_path, "observer", OBSERVER)
-    install_plugin(tmp_path, "broken", "import nowhere_to_be_found", distribution="breaker", version="2.1")
-    install_plugin(tmp_path, "unwanted", OBSERVER)
-    outcome = cera_process("plugins", "--json", CERA_DISABLED_PLUGINS="unwanted")
+def shown(
+    cera: Callable[..., Any], plugin_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[tuple[str, str], dict[str, str]]:
+    install_plugin(plugin_folder, "working", WORKING)
+    install_plugin(plugin_folder, "observer", OBSERVER)
+    install_plugin(plugin_folder, "broken", "import nowhere_to_be_found", distribution="breaker", version="2.1")
+    install_plugin(plugin_folder, "unwanted", OBSERVER)
+    monkeypatch.setenv("CERA_DISABLED_PLUGINS", "unwanted")
+    outcome = cera("plugins", "--json")
     assert outcome.err == ""
     return {(row["kind"], row["name"]): row for row in json.loads(outcome.out)}
 

@@ -22,15 +22,13 @@ def test_each_line_is_an_id_and_its_text(cera: Callable[..., Any], tiny_model: P
     assert outcome.err == f"{len(outcome.out.splitlines())} tokens\n"
 
 
-def test_text_comes_from_argument_file_or_standard_input(
-    cera: Callable[..., Any], cera_process: Callable[..., Any], tiny_model: Path
-) -> None:
+def test_text_comes_from_argument_file_or_standard_input(cera: Callable[..., Any], tiny_model: Path) -> None:
     Path("text.txt").write_text(TEXT, encoding="utf-8")
     expected = tokens(cera("tokenize", TEXT, "-m", tiny_model, "--json").out)
     assert "".join(token["text"] for token in expected).startswith("the name of ")
     assert tokens(cera("tokenize", "-f", "text.txt", "-m", tiny_model, "--json").out) == expected
-    assert tokens(cera_process("tokenize", "-m", str(tiny_model), "--json", stdin=TEXT).out) == expected
-    assert tokens(cera_process("tokenize", "-", "-m", str(tiny_model), "--json", stdin=TEXT).out) == expected
+    assert tokens(cera("tokenize", "-m", tiny_model, "--json", stdin=TEXT).out) == expected
+    assert tokens(cera("tokenize", "-", "-m", tiny_model, "--json", stdin=TEXT).out) == expected
 
 
 def test_part_of_a_character_is_shown_as_bytes(cera: Callable[..., Any], tiny_model: Path) -> None:

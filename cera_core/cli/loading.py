@@ -1,0 +1,43 @@
+"""Loads the engine a command asks for, and fetches the model first where that is wanted."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from cera_core.cli.engine_flags import EngineFlags
+from cera_core.cli.fetching import fetch
+from cera_core.cli.output import say
+from cera_core.errors import MissingModelError
+from cera_core.modelfile.catalogue import resolve
+
+if TYPE_CHECKING:
+    from cera_core.engine import Engine
+
+PullFlag: TypeAlias = Annotated[
+    bool, typer.Option("--pull", help="Fetch the model if it is not here. In a terminal that is done without asking.")
+]
+
+
+def load_engine(flags: EngineFlags, *, may_pull: bool) -> Engine:
+    """Loads the model that the flags and the other settings name.
+
+    Raises:
+        MissingModelError: The model is not on this machine, and is not to be fetched.
+        CeraError: Something else cannot be found, read or used.
+    """
+    from cera_core.engine import load  # noqa: PLC0415 - 200 ms, which the help of a command should not cost
+
+    config = flags.load_config()
+    for name in config.generation.without_effect():
+        origin = config.origin_of(f"generation.{name}")
+        say(f"Note: {name!r} has no effect at temperature 0, which is greedy ({origin}).")
+    try:
+        resolve(config.model)
+    except MissingModelError:
+        if not (may_pull or sys.stderr.isatty()):
+            raise
+        fetch(config.model)
+    return load(config=config, backend_options=flags.backend_options, drafter_options=flags.drafter_options)
