@@ -17,10 +17,12 @@ from pydantic import Field, model_validator
 
 from cera_core import Draft, DrafterContext, DrafterSpec, IncrementalDrafter, InvalidInputError, PluginOptions, hookimpl
 from cera_core.drafter import NO_DRAFT
+from cera_core.drafting.confidence import copy_confidence
 
-DEFAULT_NGRAM_MAX = 3
-DEFAULT_NGRAM_MIN = 1
+DEFAULT_NGRAM_MAX = 4
+DEFAULT_NGRAM_MIN = 2
 MAX_OCCURRENCES_COMPARED = 8
+MAX_MATCH_COUNTED = 16
 
 
 def prompt_lookup(tokens: Sequence[int], ngram: int, max_k: int) -> list[int]:
@@ -155,45 +157,40 @@ class PromptLookupDrafter(IncrementalDrafter):
         for index in self._indexes:
             ends = index.ends_before(len(self.history) - 1, MAX_OCCURRENCES_COMPARED) if self.history else []
             if ends:
-                return self._draft_after(ends, index.ngram, max_k)
+                return self._draft_after(ends, max_k)
         return NO_DRAFT
 
-    def _draft_after(self, ends: list[int], ngram: int, max_k: int) -> Draft:
+    def _draft_after(self, ends: list[int], max_k: int) -> Draft:
         """Drafts what stands after the first of `ends`; the others say how sure that is."""
         start = ends[0] + 1
         token_ids = self.history[start : start + max_k].tolist()
+        match_length = self._match_length(ends[0])
         return Draft(
             token_ids,
-            confidences=self._confidences(token_ids, ends, ngram),
-            match_length=ngram,
+            confidences=self._confidences(token_ids, ends, match_length),
+            match_length=match_length,
             source=f"history[{start}:{start + len(token_ids)}]",
         )
 
-    def _confidences(self, token_ids: list[int], ends: list[int], ngram: int) -> list[float]:
+    def _match_length(self, end: int) -> int:
+        """Counts the tokens that are the same before `end` and at the end, up to `MAX_MATCH_COUNTED`."""
+        history, last = self.history, len(self.history) - 1
+        most = min(end + 1, MAX_MATCH_COUNTED)
+        differing = (length for length in range(most) if history[end - length] != history[last - length])
+        return next(differing, most)
+
+    def _confidences(self, token_ids: list[int], ends: list[int], match_length: int) -> list[float]:
         """Returns for each drafted token the chance that it comes, given that those before it did."""
         confidences: list[float] = []
-        for offset, token_id in enumerate(token_ids, start=1):
-            agreeing = [end for end in ends if self.history[end + offset] == token_id]
-            confidences.append(confidence(ngram + offset - 1, len(agreeing) / len(ends)))
+        for offset, token_id in enumerate(token_ids):
+            agreeing = [end for end in ends if self.history[end + 1 + offset] == token_id]
+            confidences.append(copy_confidence(match_length + offset, len(agreeing) / len(ends)))
             ends = agreeing
         return confidences
 
     def memory_bytes(self) -> int:
         """Returns the size of the history and its indexes, in bytes."""
         return super().memory_bytes() + sum(index.memory_bytes() for index in self._indexes)
-
-
-def confidence(match_length: int, share: float) -> float:
-    """Estimates the chance that text goes on as it did after an earlier match.
-
-    The formula was fitted to answers of a 1.5B model (docs/explanation/drafters.md): the longer the match the better,
-    and occurrences that went on in another way count for more than their share.
-
-    Args:
-        match_length: Number of tokens that match.
-        share: The share of the earlier occurrences that went on this way, in 0..1.
-    """
-    return share**3 * (1 - 1 / (2 * match_length + 1))
 
 
 def _create(options: PromptLookupOptions, context: DrafterContext) -> PromptLookupDrafter:

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from cera_core.drafter import Drafter
 from cera_core.speculation.history import History
 from cera_prompt_lookup import PromptLookupDrafter
+from cera_suffix_automaton.drafter import SuffixAutomatonDrafter
 
 DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "prompt-lookup": PromptLookupDrafter,
+    "suffix-automaton": SuffixAutomatonDrafter,
 }
 
 

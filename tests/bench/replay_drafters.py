@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from cera_core.drafter import Draft, Drafter
 from cera_core.speculation.history import History
 from cera_prompt_lookup import PromptLookupDrafter
+from cera_suffix_automaton.drafter import SuffixAutomatonDrafter
 
 PREDICTED = "1:1,4:1.6,8:2.25,16:4"
 POLICIES = ("whole", "confident")
@@ -113,11 +114,17 @@ def replay(drafter: Drafter, prompt: list[int], output: list[int], costs: list[f
     return tally
 
 
-def settings() -> Iterator[tuple[str, Callable[[], Drafter]]]:
+def settings() -> Iterator[tuple[str, Drafter]]:
     """Yields the settings to compare."""
-    for ngram_max in (1, 2, 3, 4, 5, 6, 8):
-        for ngram_min in range(1, min(ngram_max, 4) + 1):
-            yield f"prompt-lookup {ngram_max}..{ngram_min}", lambda a=ngram_max, b=ngram_min: PromptLookupDrafter(a, b)
+    for ngram_max in (1, 2, 3, 4, 5, 6):
+        for ngram_min in range(1, min(ngram_max, 3) + 1):
+            yield f"prompt-lookup {ngram_max}..{ngram_min}", PromptLookupDrafter(ngram_max, ngram_min)
+    for min_match in (1, 2, 3):
+        for tokens_per_match in (0.5, 1.0, 2.0, 100.0):
+            name = f"suffix-automaton {min_match} x{tokens_per_match:g}"
+            yield name, SuffixAutomatonDrafter(min_match, tokens_per_match=tokens_per_match)
+    for occurrence in ("most-frequent", "earliest"):
+        yield f"suffix-automaton 2 x1 {occurrence}", SuffixAutomatonDrafter(2, occurrence)
 
 
 def merge(tallies: Sequence[Tally]) -> Tally:
@@ -163,13 +170,13 @@ def main() -> None:
     print(f"{'setting':42} {'accepted/drafted':>13} {'t/rnd':>5} {'speed':>6} {'us/rnd':>7} {'brier':>7}")
     for max_k in options.max_k:
         costs = cost_table(options.costs, max_k + 1)
-        for name, make in settings():
+        for name, drafter in settings():
             if options.only not in name:
                 continue
             for policy in POLICIES:
                 results = defaultdict(list)
                 for transcript in transcripts:
-                    tally = replay(make(), transcript["prompt"], transcript["output"], costs, policy)
+                    tally = replay(drafter, transcript["prompt"], transcript["output"], costs, policy)
                     results[transcript.get("category", "")].append(tally)
                 label = f"{name} k={max_k} {policy}"
                 total = merge([tally for tallies in results.values() for tally in tallies])

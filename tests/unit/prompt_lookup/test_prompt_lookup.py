@@ -13,7 +13,6 @@ from cera_prompt_lookup import (
     PromptLookupDrafter,
     PromptLookupOptions,
     cera_register_drafters,
-    confidence,
     prompt_lookup,
 )
 
@@ -62,15 +61,17 @@ def test_draft_says_where_it_came_from():
 
 
 def test_confidence_falls_where_earlier_occurrences_disagree():
-    unanimous = PromptLookupDrafter(1, 1).draft([1, 2, 3, 1, 2, 3, 1], 2)
-    divided = PromptLookupDrafter(1, 1).draft([1, 9, 3, 1, 2, 3, 1], 2)
+    unanimous = PromptLookupDrafter(1, 1).draft([4, 1, 2, 3, 5, 1, 2, 3, 1], 2)
+    divided = PromptLookupDrafter(1, 1).draft([4, 1, 9, 3, 5, 1, 2, 3, 1], 2)
     assert list(unanimous.token_ids) == list(divided.token_ids) == [2, 3]
     assert unanimous.confidences[0] > divided.confidences[0]
     assert unanimous.confidences[1] == divided.confidences[1]
 
 
-def test_confidence_grows_with_match_and_agreement():
-    assert 0 == confidence(1, 0.0) < confidence(1, 0.5) < confidence(1, 1.0) < confidence(4, 1.0) < 1
+def test_match_is_counted_beyond_the_ngram_up_to_16_tokens():
+    passage = list(range(40))
+    drafts = [PromptLookupDrafter(2, 2).draft(passage + passage[:length], 1) for length in (1, 2, 5, 16, 30)]
+    assert [draft.match_length for draft in drafts] == [None, 2, 5, 16, 16]
 
 
 def test_minimum_follows_a_maximum_below_it():
