@@ -133,7 +133,7 @@ def user_config_file() -> Path:
     """Returns where the user's own settings stand, whether there are any or not."""
     from platformdirs import user_config_path  # noqa: PLC0415 - only when settings are read
 
-    return user_config_path("cera") / FILE_NAME
+    return user_config_path("cera", appauthor=False) / FILE_NAME
 
 
 def _files(explicit: str | Path | None) -> Iterator[Path]:

@@ -61,7 +61,9 @@ class Conversation:
 def chat(
     engine_flags: EngineFlags,
     *,
-    system: Annotated[str | None, typer.Option(help="What the model is told before the first message.")] = None,
+    system: Annotated[
+        str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before the first message.")
+    ] = None,
     show_drafts: Annotated[
         bool, typer.Option("--show-drafts", help="Mark accepted tokens by drafter, and show a summary of each answer.")
     ] = False,

@@ -23,6 +23,7 @@ from cera_core.generation_options import GenerationOptions
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+ENGINE_PANEL = "Model, backend and drafter"
 GENERATION_PANEL = "Generation"
 
 Parameter = inspect.Parameter
@@ -44,30 +45,45 @@ def _plugins() -> Any:
     return discover(load_config().disabled_plugins)
 
 
+def _engine_flag(*names: str, metavar: str, **settings: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, rich_help_panel=ENGINE_PANEL, **settings)
+
+
 def _engine_flags(
     *,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model file, or a name that `cera models` lists.")
+        str | None, _engine_flag("--model", "-m", metavar="MODEL", help="A model file, or a name from `cera models`.")
     ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="A backend that `cera plugins` lists, or auto.", autocompletion=backend_names),
+        _engine_flag(
+            "--backend", metavar="NAME", help="A backend from `cera plugins`, or auto.", autocompletion=backend_names
+        ),
     ] = None,
     drafter: Annotated[
         str | None,
-        typer.Option(help="A drafter that `cera plugins` lists, auto, or none.", autocompletion=drafter_names),
+        _engine_flag(
+            "--drafter",
+            metavar="NAME",
+            help="A drafter from `cera plugins`, auto, or none.",
+            autocompletion=drafter_names,
+        ),
     ] = None,
     context_length: Annotated[
-        str | None, typer.Option(metavar="INTEGER", help="The most tokens of prompt and answer together.")
+        str | None,
+        _engine_flag("--context-length", metavar="INTEGER", help="The most tokens of prompt and answer together."),
     ] = None,
     backend_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
+        list[str] | None,
+        _engine_flag("--backend-option", metavar="KEY=VALUE", help="An option of the backend; may be repeated."),
     ] = None,
     drafter_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the drafter; may be repeated.")
+        list[str] | None,
+        _engine_flag("--drafter-option", metavar="KEY=VALUE", help="An option of the drafter; may be repeated."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="The settings file to read in place of the nearest cera.toml.")
+        Path | None,
+        _engine_flag("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
     ] = None,
 ) -> None:
     """Holds the declarations of the flags that are no generation options; is never called."""
@@ -118,6 +134,7 @@ def _generation_flag(name: str, info: FieldInfo) -> inspect.Parameter:
     if info.annotation is bool:
         annotation: Any = Annotated[bool | None, typer.Option(f"{flag}/--no-{flag.removeprefix('--')}", **shared)]
     elif name == "stop":
+        shared["help"] += " May be repeated."
         annotation = Annotated[list[str] | None, typer.Option(flag, metavar="TEXT", **shared)]
     else:
         annotation = Annotated[str | None, typer.Option(flag, metavar=_metavar(info.annotation), **shared)]

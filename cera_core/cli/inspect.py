@@ -23,7 +23,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def inspect(
-    file: Annotated[str, typer.Argument(help="A model file, or a name that `cera models` lists.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A model file, or a name from `cera models`.")],
     tensors: Annotated[bool, typer.Option("--tensors", help="List every tensor.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, with every key and tensor.")] = False,
 ) -> None:

@@ -32,7 +32,8 @@ class Row:
 def plugins(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     config: Annotated[
-        Path | None, typer.Option(help="The settings file to read in place of the nearest cera.toml.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
     ] = None,
 ) -> None:
     """Lists drafters, backends and the packages they come from."""

@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def pull(
     name: Annotated[
-        str, typer.Argument(help="A name that `cera models` lists.", autocompletion=lambda: list(CATALOGUE))
+        str, typer.Argument(metavar="NAME", help="A name from `cera models`.", autocompletion=lambda: list(CATALOGUE))
     ],
     accept_terms: Annotated[
         bool, typer.Option("--accept-terms", help="Accept the model's terms of use, where it has any.")

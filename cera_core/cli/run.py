@@ -29,10 +29,14 @@ def run(
     engine_flags: EngineFlags,
     *,
     prompt: Annotated[
-        str | None, typer.Argument(help="The prompt; standard input if there is none, or for `-`.")
+        str | None, typer.Argument(metavar="PROMPT", help="The prompt; standard input if there is none, or for `-`.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the prompt from this file.")] = None,
-    system: Annotated[str | None, typer.Option(help="What the model is told before the prompt.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the prompt from this file.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before the prompt.")
+    ] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Continue the prompt as it is, without the model's chat template.")
     ] = False,

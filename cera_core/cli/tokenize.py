@@ -20,19 +20,26 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def tokenize(
-    text: Annotated[str | None, typer.Argument(help="The text; standard input if there is none, or for `-`.")] = None,
-    *,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the text from this file.")] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model file, or a name that `cera models` lists.")
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text; standard input if there is none, or for `-`.")
     ] = None,
-    special: Annotated[bool, typer.Option(help="Add the tokens the file asks for at the beginning and end.")] = True,
+    *,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the text from this file.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model file, or a name from `cera models`.")
+    ] = None,
+    special: Annotated[
+        bool, typer.Option("--special/--no-special", help="Add the tokens the file asks for at the beginning and end.")
+    ] = True,
     parse_special: Annotated[
         bool, typer.Option("--parse-special", help="Read the names of control tokens as those tokens.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     config: Annotated[
-        Path | None, typer.Option(help="The settings file to read in place of the nearest cera.toml.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
     ] = None,
 ) -> None:
     """Shows the tokens of a text.

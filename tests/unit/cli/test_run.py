@@ -105,6 +105,8 @@ def test_json_is_one_object_with_all_that_was_counted(cera: Callable[..., Any], 
     assert [len(entry["top"]) for entry in found["logprobs"]] == [2] * 5
     assert found["stats"]["num_emitted"] == 5
     assert sum(found["stats"]["skip_reasons"].values()) == found["stats"]["num_plain_steps"]
+    page = (Path(__file__).parents[3] / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    assert [key for key in found if f"| `{key}` |" not in page] == []
 
 
 def test_same_seed_same_text(cera: Callable[..., Any], tiny_model: Path) -> None:
