@@ -159,7 +159,7 @@ def environment_layer(environ: Mapping[str, str], settings: Mapping[str, Setting
         path = settings.get(variable) or _plugin_option_path(variable)
         if path is None:
             hint = did_you_mean(variable, {*settings, *RESERVED_VARIABLES}) or " `cera config` lists the settings."
-            raise ConfigError(f"The environment variable '{variable}' is not a setting.{hint}")
+            raise ConfigError(f"The environment variable {variable!r} is not a setting.{hint}")
         layer[path] = Setting(value_from_text(text), f"environment variable {variable}")
     return layer
 

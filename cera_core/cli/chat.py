@@ -109,6 +109,9 @@ def _next_message() -> str | None:
         except EOFError:
             say()
             return None
+        except KeyboardInterrupt:
+            say()
+            raise
     if sys.stdin.isatty():
         sys.stderr.write(PROMPT)
         sys.stderr.flush()

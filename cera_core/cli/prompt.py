@@ -26,7 +26,7 @@ def read_text(argument: str | None, file: Path | None) -> str:
         return _read_file(file)
     if argument is not None and argument != STANDARD_INPUT:
         return argument
-    if argument is None and sys.stdin.isatty():
+    if sys.stdin is None or (argument is None and sys.stdin.isatty()):
         raise InvalidInputError("A text is required, as an argument, with '--file', or on standard input.")
     return _decoded(sys.stdin.buffer.read(), "Standard input")
 

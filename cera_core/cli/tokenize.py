@@ -65,7 +65,7 @@ def tokenize(
         return
     for token_id, piece in zip(token_ids, pieces, strict=True):
         typer.echo(f"{token_id:>7}  {_control(piece, names[token_id]) or _quoted(piece)}")
-    say(f"{len(token_ids)} tokens")
+    say(f"tokens: {len(token_ids)}")
 
 
 def _control(piece: bytes, name: str) -> str | None:

@@ -135,3 +135,16 @@ def test_unknown_option_is_answered_with_a_near_one() -> None:
 def test_more_min_tokens_than_max_tokens_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'min_tokens' \(5\) must be at most 'max_tokens' \(4\)"):
         GenerationOptions().updated({"min_tokens": 5, "max_tokens": 4})
+
+
+@pytest.mark.parametrize(
+    ("changes", "without_effect"),
+    [
+        ({}, []),
+        ({"top_k": 5, "top_p": 0.5, "min_p": 0.1, "seed": 1}, ["top_k", "top_p", "min_p", "seed"]),
+        ({"top_k": 5, "top_p": 0.5, "min_p": 0.1, "seed": 1, "temperature": 0.1}, []),
+        ({"top_k": 0, "top_p": 1, "min_p": 0, "seed": "none"}, []),
+    ],
+)
+def test_options_without_effect_at_temperature_0_are_named(changes: dict[str, Any], without_effect: list[str]) -> None:
+    assert GenerationOptions().updated(changes).without_effect() == without_effect

@@ -16,6 +16,7 @@ from cera_core.cli.command_group import BUILT_IN
 from cera_core.discovery import discover
 from cera_core.errors import ConfigError, MissingModelError
 from support.plugin_package import install_plugin
+from support.tiny_gguf import write_tiny_gguf
 
 HELLO = """
 from cera_core.hookspecs import hookimpl
@@ -133,6 +134,29 @@ def test_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
     process.stdout.close()
     _, err = process.communicate(timeout=60)
     assert err == b""
+
+
+def test_warning_is_one_line_on_standard_error(cera_process: Callable[..., Any], tmp_path: Path) -> None:
+    model = write_tiny_gguf(tmp_path / "odd.gguf", pre_tokeniser="never-heard-of")
+    outcome = cera_process("tokenize", "text", "-m", str(model))
+    assert outcome.status == 0
+    warning, count = outcome.err.splitlines()
+    assert warning.startswith("Warning: ")
+    assert "'never-heard-of'" in warning
+    assert count.startswith("tokens: ")
+
+
+def test_terminal_that_cannot_show_a_character_gets_a_question_mark(
+    cera_process: Callable[..., Any], tiny_model: Path
+) -> None:
+    outcome = cera_process("tokenize", "\N{SNOWMAN}", "-m", str(tiny_model), "--json", PYTHONIOENCODING="ascii")
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+def test_shell_completes_names_of_plugins(cera_process: Callable[..., Any]) -> None:
+    words = {"COMP_WORDS": "cera run --drafter ", "COMP_CWORD": "3"}
+    completed = cera_process(_CERA_COMPLETE="complete_bash", **words).out.split()
+    assert {"auto", "none", "prompt-lookup"} <= set(completed)
 
 
 class TestPluginCommands:

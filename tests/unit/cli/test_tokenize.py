@@ -19,7 +19,7 @@ def test_each_line_is_an_id_and_its_text(cera: Callable[..., Any], tiny_model: P
     outcome = cera("tokenize", "def name", "-m", tiny_model)
     assert outcome.status == 0
     assert "".join(json.loads(line.split(None, 1)[1]) for line in outcome.out.splitlines()) == "def name"
-    assert outcome.err == f"{len(outcome.out.splitlines())} tokens\n"
+    assert outcome.err == f"tokens: {len(outcome.out.splitlines())}\n"
 
 
 def test_text_comes_from_argument_file_or_standard_input(cera: Callable[..., Any], tiny_model: Path) -> None:
