@@ -11,7 +11,6 @@ min-p (Nguyen et al. 2024). This module knows nothing of models or drafts.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +42,10 @@ def argmax(row: Logits, accepted: Sequence[int] = ()) -> int:
     token_id = int(row.argmax())
     if row[token_id] == row[token_id]:  # NumPy's argmax lets the first NaN win
         return token_id
-    is_nan = np.isnan(row)
-    if is_nan.all():
+    numbers = np.flatnonzero(~np.isnan(row))
+    if not numbers.size:
         raise ModelError("The model gave a row of logits that holds nothing but NaN.")
-    return int(np.where(is_nan, -np.inf, row).argmax())
+    return int(numbers[row[numbers].argmax()])
 
 
 def sample(
@@ -91,26 +90,21 @@ class Sampler:
         self._bias_ids = _as_ids(options.logit_bias)
         self._biases = np.array(list(options.logit_bias.values()), np.float32)
         self._tokens: list[int] = []
-        self._prompt_counts: Counter[int] = Counter()
-        self._output_counts: Counter[int] = Counter()
+        self._counts = np.zeros((2, 0), np.int32)  # by id: in prompt and output, in the output
         self._num_pushed = 0
 
     def push(self, token_id: int) -> None:
-        """Appends a token to the prefix; constant time."""
+        """Appends a token to the prefix; constant time on average."""
         if self._is_penalised:
-            self._counts_of(self._num_pushed)[token_id] += 1
             self._tokens.append(token_id)
+            self._count(token_id, 1)
         self._num_pushed += 1
 
     def pop(self) -> None:
         """Takes the last token off the prefix; constant time."""
         self._num_pushed -= 1
         if self._is_penalised:
-            token_id = self._tokens.pop()
-            counts = self._counts_of(self._num_pushed)
-            counts[token_id] -= 1
-            if not counts[token_id]:
-                del counts[token_id]
+            self._count(self._tokens.pop(), -1)
 
     def push_all(self, token_ids: Sequence[int]) -> None:
         """Appends tokens to the prefix; free where no penalty looks at them."""
@@ -131,10 +125,11 @@ class Sampler:
             InvalidInputError: Every token is banned.
         """
         try:
-            scores = self._processed(row)
-            if self._options.temperature == 0:
-                return argmax(scores)
-            return _draw(scores, self._options, self._num_pushed)
+            with np.errstate(all="ignore"):  # a row may hold infinities, and options may make some
+                scores = self._processed(row)
+                if self._options.temperature == 0:
+                    return argmax(scores)
+                return _draw(scores, self._options, self._num_pushed)
         except ModelError as error:
             raise ModelError(f"{error} That was for position {self._num_pushed}.") from None
 
@@ -157,17 +152,24 @@ class Sampler:
 
     def _penalise(self, scores: Logits) -> None:
         options = self._options
+        anywhere, in_output = self._counts
         if options.repetition_penalty != 1:
-            seen = _as_ids(self._prompt_counts.keys() | self._output_counts.keys())
+            seen = np.flatnonzero(anywhere)
             penalty = np.float32(options.repetition_penalty)
             scores[seen] = np.where(scores[seen] > 0, scores[seen] / penalty, scores[seen] * penalty)
-        if self._output_counts:
-            in_output = _as_ids(self._output_counts)
-            counts = np.fromiter(self._output_counts.values(), np.float32)
-            scores[in_output] -= options.frequency_penalty * counts + np.float32(options.presence_penalty)
+        if options.frequency_penalty or options.presence_penalty:
+            emitted = np.flatnonzero(in_output)
+            counts = in_output[emitted].astype(np.float32)
+            scores[emitted] -= options.frequency_penalty * counts + np.float32(options.presence_penalty)
 
-    def _counts_of(self, position: int) -> Counter[int]:
-        return self._prompt_counts if position < self._num_prompt_tokens else self._output_counts
+    def _count(self, token_id: int, change: int) -> None:
+        """Counts the token at position `_num_pushed`."""
+        size = self._counts.shape[1]
+        if token_id >= size:
+            self._counts = np.pad(self._counts, ((0, 0), (0, max(token_id + 1, 2 * size) - size)))
+        self._counts[0, token_id] += change
+        if self._num_pushed >= self._num_prompt_tokens:
+            self._counts[1, token_id] += change
 
 
 def uniform(seed: int, position: int) -> float:
@@ -179,11 +181,22 @@ def uniform(seed: int, position: int) -> float:
 
 
 def log_softmax(row: Logits) -> NDArray[np.float64]:
-    """Returns log-probabilities of a row of logits, computed in float64; NaN counts as minus infinity."""
+    """Returns log-probabilities of a row of logits, computed in float64.
+
+    NaN counts as minus infinity. Where a logit is infinite, the tokens with the largest share all of the probability.
+    """
     scores = np.where(np.isnan(row), -np.inf, row).astype(np.float64)
-    scores -= scores.max()
-    log_probabilities: NDArray[np.float64] = scores - np.log(np.exp(scores).sum())
+    top = scores.max()
+    with np.errstate(all="ignore"):
+        scores = np.where(scores == top, 0.0, -np.inf) if np.isinf(top) else scores - top
+        log_probabilities: NDArray[np.float64] = scores - np.log(np.exp(scores).sum())
     return log_probabilities
+
+
+def likeliest(scores: NDArray[Any], num_tokens: int) -> NDArray[Any]:
+    """Returns the ids of the largest scores, largest first; the lowest id wins a tie, NaN and -inf are left out."""
+    token_ids = _top_k(scores, num_tokens)
+    return token_ids[np.argsort(-scores[token_ids], kind="stable")]
 
 
 def _mix(value: int) -> int:
@@ -209,15 +222,16 @@ def _draw(scores: Logits, options: GenerationOptions, position: int) -> int:
         kept = np.flatnonzero(weights >= options.min_p * weights.max())
         token_ids, weights = token_ids[kept], weights[kept]
     cumulative = np.cumsum(weights)
-    index = np.searchsorted(cumulative, uniform(options.seed, position) * cumulative[-1], side="right")
-    return int(token_ids[min(int(index), len(token_ids) - 1)])
+    total = cumulative[-1]
+    drawn = min(uniform(options.seed, position) * total, np.nextafter(total, 0))  # the product may round up to `total`
+    return int(token_ids[np.searchsorted(cumulative, drawn, side="right")])
 
 
 def _top_k(scores: NDArray[Any], k: int) -> NDArray[Any]:
     """Returns the ids of the k largest scores, ascending; the lowest ids win a tie at the border. NaN is left out."""
+    if k <= 0 or k >= len(scores):
+        return np.flatnonzero(scores > -np.inf)[: max(k, 0)]
     scores = np.where(np.isnan(scores), -np.inf, scores)
-    if k >= len(scores):
-        return np.flatnonzero(scores > -np.inf)
     border = np.partition(scores, len(scores) - k)[len(scores) - k]
     above = np.flatnonzero(scores > border)
     ties = np.flatnonzero((scores == border) & (scores > -np.inf))[: k - len(above)]
@@ -232,8 +246,7 @@ def _top_p(weights: NDArray[np.float64], top_p: float) -> NDArray[Any]:
     target = top_p * weights.sum()
     num_looked_at = _FIRST_GUESS
     while True:
-        largest = _top_k(weights, num_looked_at)
-        order = largest[np.argsort(-weights[largest], kind="stable")]
+        order = likeliest(weights, num_looked_at)
         reached = np.flatnonzero(np.cumsum(weights[order]) >= target)
         if reached.size:
             return np.sort(order[: reached[0] + 1])
