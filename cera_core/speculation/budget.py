@@ -44,6 +44,8 @@ class RoundCosts:
     def __init__(self) -> None:
         self._samples: dict[int, tuple[tuple[int, float], ...]] = {}
         self._num_observed = 0
+        self._table: dict[int, float] = {}
+        self._num_in_table = 0
 
     def observe(self, num_rows: int, seconds: float) -> None:
         """Adds a sample."""
@@ -56,7 +58,7 @@ class RoundCosts:
         table = self.table()
         if not table:
             return None
-        measured = sorted(table)
+        measured = list(table)
         index = bisect_left(measured, num_rows)
         if index < len(measured) and measured[index] == num_rows:
             return table[num_rows]
@@ -67,14 +69,17 @@ class RoundCosts:
         return table[nearest] * _prior_cost(num_rows) / _prior_cost(nearest)
 
     def table(self) -> dict[int, float]:
-        """Returns seconds by row count, of what was measured lately."""
-        oldest = self._num_observed - _MAX_SAMPLE_AGE
-        table = {}
-        for num_rows, samples in list(self._samples.items()):
-            recent = [seconds for when, seconds in samples if when >= oldest]
-            if recent:
-                table[num_rows] = median(recent)
-        return table
+        """Returns seconds by row count, ascending, of what was measured lately."""
+        num_observed = self._num_observed
+        if self._num_in_table != num_observed:  # a round asks for many row counts: the medians are taken once
+            oldest = num_observed - _MAX_SAMPLE_AGE
+            table = {}
+            for num_rows, samples in sorted(self._samples.items()):
+                recent = [seconds for when, seconds in samples if when >= oldest]
+                if recent:
+                    table[num_rows] = median(recent)
+            self._table, self._num_in_table = table, num_observed
+        return self._table
 
     def steps(self, num_rows: int) -> float:
         """Returns the cost of a forward of `num_rows` rows in forwards of one row."""
@@ -139,6 +144,11 @@ class DraftBudget:
             self._num_rounds_to_wait -= 1
             return 0
         return self.max_draft_tokens
+
+    @property
+    def why_none_wanted(self) -> str:
+        """Why `num_wanted` was 0."""
+        return "asking the drafter costs more than it brings" if self.max_draft_tokens else "'max_draft_tokens' is 0"
 
     def num_to_verify(self, draft: Draft) -> int:
         """Returns how many tokens of a draft to verify: those that make tokens come fastest."""
