@@ -106,7 +106,7 @@ class RoundEvent:
         token_ids: The tokens the round committed.
         num_drafted: Draft tokens verified; 0 for a plain step.
         num_accepted: Draft tokens the model agreed with.
-        drafter: Name of the drafter asked, or None.
+        drafter: Name of the drafter whose draft was verified; None for a plain step.
         source: Where the draft came from, if the drafter says.
         skip_reason: Why nothing was drafted, or None.
         draft_seconds: Time the drafter took.

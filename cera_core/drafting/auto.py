@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from cera_core.drafter import NO_DRAFT, Draft, Drafter
-from cera_core.drafting.guard import GuardedDrafter
+from cera_core.drafter import NO_DRAFT, Draft
+from cera_core.drafting.guard import DrafterGroup, GuardedDrafter
 from cera_core.specs import PluginOptions
 
 Preference: TypeAlias = Literal["longest", "first"]
@@ -31,22 +30,22 @@ class AutoOptions(PluginOptions):
     )
 
 
-class AutoDrafter(Drafter):
+class AutoDrafter(DrafterGroup):
     """Combines drafters; a draft carries the name of the one that made it.
 
     Args:
-        members: The drafters, each behind its own guard, so that one that fails does not cost the others.
+        members: The drafters to ask, in order.
         prefer: Which guess to take.
     """
 
     def __init__(self, members: Sequence[GuardedDrafter], prefer: Preference = "longest") -> None:
-        self._members = members
+        self.members = members
         self._prefer = prefer
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
         """Returns the preferred guess; empty if no member has one."""
         best = NO_DRAFT
-        for member in self._members:
+        for member in self.members:
             draft = member.draft(tokens, max_k)
             if not draft.token_ids:
                 continue
@@ -58,23 +57,19 @@ class AutoDrafter(Drafter):
 
     def accept(self, draft: Draft, num_accepted: int) -> None:
         """Tells the member that made the draft."""
-        for member in self._members:
+        for member in self.members:
             if member.name == draft.drafter:
                 member.accept(draft, num_accepted)
 
     def reset(self) -> None:
         """Resets every member."""
-        for member in self._members:
+        for member in self.members:
             member.reset()
 
     def clone(self) -> AutoDrafter:
         """Clones every member."""
-        return AutoDrafter([member.clone() for member in self._members], self._prefer)
+        return AutoDrafter([member.clone() for member in self.members], self._prefer)
 
     def memory_bytes(self) -> int:
         """Returns the sum over the members."""
-        return sum(member.memory_bytes() for member in self._members)
-
-    def faults_by_drafter(self) -> dict[str, Counter[str]]:
-        """Returns the broken invariants of each member."""
-        return {member.name: member.num_faults for member in self._members}
+        return sum(member.memory_bytes() for member in self.members)

@@ -17,7 +17,19 @@ from typing import Any
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
 
 MAX_CONSECUTIVE_FAULTS = 3
+_RAISED_BY_DRAFTERS = (Exception, SystemExit, GeneratorExit)  # not KeyboardInterrupt: that is the user's
+_WHY_NO_GUESS = ("the drafter failed", "the drafter had no guess", "the drafter is quarantined")
 _log = logging.getLogger("cera")
+
+
+class DrafterGroup(Drafter):
+    """Drafters that are asked together.
+
+    Attributes:
+        members: The drafters, each behind its own guard, so that one that fails does not cost the others.
+    """
+
+    members: Sequence[GuardedDrafter]
 
 
 class GuardedDrafter(Drafter):
@@ -37,6 +49,7 @@ class GuardedDrafter(Drafter):
         self._drafter = drafter
         self._vocab_size = vocab_size
         self._num_consecutive_faults = 0
+        self._num_faults_taken: Counter[str] = Counter()
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
         """Asks the drafter; whatever it does, the answer is at most `max_k` ids of the vocabulary."""
@@ -45,11 +58,20 @@ class GuardedDrafter(Drafter):
         num_faults = self.num_faults.total()
         try:
             draft = self._checked(self._drafter.draft(tokens, max_k), max_k)
-        except (Exception, SystemExit) as error:
+        except _RAISED_BY_DRAFTERS as error:
             self._fault(type(error).__name__, f"raised {_described(error)}")
             draft = NO_DRAFT
         self._settle(num_faults)
         return draft
+
+    def why_no_guess(self) -> str:
+        """Returns why the last draft was empty; of a group the first that holds for one of them."""
+        failed, had_none, is_quarantined = _WHY_NO_GUESS
+        if self.is_quarantined:
+            return is_quarantined
+        if self._num_consecutive_faults:
+            return failed
+        return min((member.why_no_guess() for member in self._members()), key=_WHY_NO_GUESS.index, default=had_none)
 
     def accept(self, draft: Draft, num_accepted: int) -> None:
         """Passes the feedback on."""
@@ -58,7 +80,7 @@ class GuardedDrafter(Drafter):
         num_faults = self.num_faults.total()
         try:
             self._drafter.accept(draft, num_accepted)
-        except (Exception, SystemExit) as error:
+        except _RAISED_BY_DRAFTERS as error:
             self._fault(type(error).__name__, f"raised {_described(error)} in 'accept'")
             self._settle(num_faults)
 
@@ -68,7 +90,7 @@ class GuardedDrafter(Drafter):
         self.is_quarantined = False
         try:
             self._drafter.reset()
-        except (Exception, SystemExit) as error:
+        except _RAISED_BY_DRAFTERS as error:
             self._fault(type(error).__name__, f"raised {_described(error)} in 'reset'")
             self.is_quarantined = True
 
@@ -78,24 +100,31 @@ class GuardedDrafter(Drafter):
             clone = self._drafter.clone()
             if not isinstance(clone, Drafter):
                 raise TypeError(f"'clone' must return a Drafter; it returned {type(clone).__name__}")
-        except (Exception, SystemExit) as error:
+        except _RAISED_BY_DRAFTERS as error:
             guarded = GuardedDrafter(self.name, self._drafter, self._vocab_size)
             guarded._fault(type(error).__name__, f"raised {_described(error)} in 'clone'")
             guarded.is_quarantined = True
             return guarded
         return GuardedDrafter(self.name, clone, self._vocab_size)
 
-    def faults_by_drafter(self) -> dict[str, Counter[str]]:
-        """Returns the broken invariants by drafter, of those inside a combination too."""
-        inner = getattr(self._drafter, "faults_by_drafter", dict)
-        return {self.name: self.num_faults, **inner()}
+    def take_new_faults(self) -> dict[str, Counter[str]]:
+        """Returns the invariants broken since the last call, by drafter; the members of a group are in it too."""
+        new = self.num_faults - self._num_faults_taken
+        self._num_faults_taken = self.num_faults.copy()
+        taken = {self.name: new}
+        for member in self._members():
+            taken |= member.take_new_faults()
+        return taken
 
     def memory_bytes(self) -> int:
         """Returns what the drafter says, or 0 where it says nothing of use."""
         try:
             return max(operator.index(self._drafter.memory_bytes()), 0)
-        except Exception:
+        except _RAISED_BY_DRAFTERS:
             return 0
+
+    def _members(self) -> Sequence[GuardedDrafter]:
+        return self._drafter.members if isinstance(self._drafter, DrafterGroup) else ()
 
     def _checked(self, answer: object, max_k: int) -> Draft:
         """Returns the part of an answer that can be used; counts what cannot."""
@@ -107,15 +136,16 @@ class GuardedDrafter(Drafter):
                 break
             value = operator.index(token_id)
             if not 0 <= value < self._vocab_size:
-                self._fault("outside_vocabulary", f"returned the id {value} of a vocabulary of {self._vocab_size}")
+                found = value if value.bit_length() < 64 else "of more than 63 bits"
+                self._fault("outside_vocabulary", f"returned the id {found} of a vocabulary of {self._vocab_size}")
                 break
             token_ids.append(value)
         return Draft(
             token_ids,
             self._checked_confidences(draft.confidences, len(token_ids)),
-            draft.match_length if isinstance(draft.match_length, int) else None,
-            draft.source if isinstance(draft.source, str) else None,
-            draft.drafter if isinstance(draft.drafter, str) else self.name,
+            None if draft.match_length is None else operator.index(draft.match_length),
+            draft.source if type(draft.source) is str else None,
+            draft.drafter if type(draft.drafter) is str else self.name,
         )
 
     def _checked_confidences(self, confidences: Sequence[float] | None, num_tokens: int) -> list[float] | None:
@@ -130,7 +160,7 @@ class GuardedDrafter(Drafter):
     def _fault(self, kind: str, what: str) -> None:
         """Counts a fault, and says the first one out loud."""
         if not self.num_faults:
-            _log.warning("The drafter %r %s; its guess is not used, the text is not affected.", self.name, what)
+            _log.warning("The drafter %r %s; that is not used, the text is not affected.", self.name, what)
         self.num_faults[kind] += 1
 
     def _settle(self, num_faults_before: int) -> None:
@@ -157,10 +187,13 @@ def _described(error: BaseException) -> str:
     """Returns an error on one line; one that cannot even say what it is, by its class."""
     try:
         return f"{type(error).__name__}({str(error)[:200]!r})"
-    except Exception:
+    except _RAISED_BY_DRAFTERS:
         return type(error).__name__
 
 
 def _suggested_k(drafter: Drafter) -> int | None:
-    value = getattr(drafter, "suggested_k", None)
-    return value if isinstance(value, int) and value >= 0 else None
+    try:
+        value = operator.index(drafter.suggested_k)  # type: ignore[arg-type]  # of None too: that is no number
+    except _RAISED_BY_DRAFTERS:
+        return None
+    return value if value >= 0 else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
 from cera_core.drafting.guard import GuardedDrafter
-from cera_core.errors import ModelError
+from cera_core.errors import CeraError, ModelError
 from cera_core.specs import RoundEvent
 from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.context import Context
@@ -24,6 +24,8 @@ from cera_core.speculation.verify import verify_draft
 
 if TYPE_CHECKING:
     from cera_core.model import InferenceState, Logits, Model
+
+_NO_TOKEN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,13 @@ class DecodeLoop:
         token_id = self._sampler.choose(row)
         if token_id in self._rules.stop_ids:
             return "stop"
-        max_draft = self._max_draft()
+        max_draft, limit = self._max_draft()
         self._context.next_row = None  # until the token is in the cache
         reason = yield from self._emit(token_id, row, drafter=None)
         if reason:
             self._plain_step(token_id, "the text ended", 0.0)
             return reason
-        draft, skip_reason, seconds = self._ask(max_draft)
+        draft, skip_reason, seconds = self._ask(max_draft, limit)
         if self._drafter is None or skip_reason:
             self._plain_step(token_id, skip_reason, seconds)
             return None
@@ -136,33 +138,34 @@ class DecodeLoop:
         yield Emission(token_id, row, drafter, reason)
         return reason or ("cancelled" if self._is_cancelled() else None)
 
-    def _max_draft(self) -> int:
-        """Returns the most draft tokens that a round has room for, counted before its first token."""
-        return min(
-            self._context.num_left - 1,
-            self._rules.num_left - 1,
-            self._model.max_batch - 1,
-            self._model.rewind_headroom(self._state),
-        )
+    def _max_draft(self) -> tuple[int, str]:
+        """Returns the most draft tokens that a round has room for, counted before its first token, and what limits."""
+        limits = {
+            "the context has no room for a draft": self._context.num_left - 1,
+            "the number of tokens wanted has no room for a draft": self._rules.num_left - 1,
+            "the model takes one token a forward": self._model.max_batch - 1,
+            "the model cannot rewind now": self._model.rewind_headroom(self._state),
+        }
+        limit = min(limits, key=limits.__getitem__)
+        return limits[limit], limit
 
-    def _ask(self, max_draft: int) -> tuple[Draft, str, float]:
+    def _ask(self, max_draft: int, limit: str) -> tuple[Draft, str, float]:
         """Returns a draft to verify, or why there is none, and the time that took."""
         reason = why_never(self._model, self._state, self._drafter)
         if self._drafter is None or reason:
             return NO_DRAFT, reason, 0.0
         if max_draft <= 0:
-            return NO_DRAFT, "no room was left in the context, the budget or the batch", 0.0
+            return NO_DRAFT, limit, 0.0
         num_wanted = min(self._budget.num_wanted(), max_draft)
         if num_wanted <= 0:
-            return NO_DRAFT, "drafting is off, or asking costs more than it brings", 0.0
+            return NO_DRAFT, self._budget.why_none_wanted, 0.0
         start = perf_counter()
         draft = self._drafter.draft(self._history.view(), num_wanted)
         seconds = perf_counter() - start
         self._stats.draft_seconds += seconds
         self._budget.observe_asked(seconds)
         if not draft.token_ids:
-            reason = "the drafter is quarantined" if self._drafter.is_quarantined else "the drafter had no guess"
-            return NO_DRAFT, reason, seconds
+            return NO_DRAFT, self._drafter.why_no_guess(), seconds
         draft = first_tokens(draft, self._num_up_to_stop(draft.token_ids))
         num_to_verify = self._budget.num_to_verify(draft)
         if num_to_verify == 0:
@@ -178,7 +181,7 @@ class DecodeLoop:
 
     def _plain_step(self, token_id: int, skip_reason: str, draft_seconds: float) -> None:
         start = perf_counter()
-        self._context.next_row = self._model.forward([token_id], self._state)
+        self._context.next_row = self._context.forward([token_id])
         seconds = perf_counter() - start
         self._budget.observe_forward(1, seconds)
         self._stats.count_plain_step(skip_reason, seconds)
@@ -215,11 +218,18 @@ class DecodeLoop:
         return reason
 
     def _choose_after(self, row: Logits, accepted: Sequence[int]) -> int:
-        """Chooses a token after the history and the draft tokens accepted so far, pushing the newest of them."""
+        """Chooses a token after the history and the draft tokens accepted so far, pushing the newest of them.
+
+        A row that nothing can be chosen from agrees with no draft token. The error is left to the next round, which
+        meets the row when the tokens before it are emitted, as a plain step would.
+        """
         if accepted:
             self._sampler.push(accepted[-1])
             self._num_tentative += 1
-        return self._sampler.choose(row)
+        try:
+            return self._sampler.choose(row)
+        except CeraError:
+            return _NO_TOKEN
 
     def _pop_tentative(self) -> None:
         for _ in range(self._num_tentative):
@@ -276,7 +286,6 @@ def first_tokens(draft: Draft, num_tokens: int) -> Draft:
 
 
 def count_faults(stats: SpecStats, drafter: GuardedDrafter) -> None:
-    """Adds the broken invariants of the drafters to the stats."""
-    for name, num_faults in drafter.faults_by_drafter().items():
-        if num_faults:
-            stats.drafter(name).num_faults += num_faults
+    """Adds the new broken invariants to the stats, which then name each drafter that was there, silent ones too."""
+    for name, num_faults in drafter.take_new_faults().items():
+        stats.drafter(name).num_faults += num_faults
