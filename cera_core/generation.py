@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-import numpy as np
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from cera_core.errors import InvalidInputError
 from cera_core.speculation.finish import FinishReason
-from cera_core.speculation.sampling import log_softmax
+from cera_core.speculation.sampling import likeliest, log_softmax
 from cera_core.speculation.stats import SpecStats
 
 if TYPE_CHECKING:
     from cera_core.model import Logits
+    from cera_core.speculation.decode import DecodeLoop
+    from cera_core.speculation.finish import StopText
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class TokenLogprobs:
     Attributes:
         token_id: The emitted token.
         logprob: Its log-probability.
-        top: The likeliest tokens with theirs, best first; as many as `logprobs` asked for.
+        top: The likeliest tokens with theirs, best first, the lowest id on a tie; as many as `logprobs` asked for,
+            fewer where the others are impossible.
     """
 
     token_id: int
@@ -75,7 +78,8 @@ class Generation:
 class TokenStream(Iterator[Token]):
     """The tokens of a generation as they come.
 
-    Closing it, or dropping it, ends the generation; the session goes on from the last token that was handed out.
+    Closing it, or dropping it, ends the generation; the session goes on from the last token that was handed out. A
+    `with` statement closes it whatever happens inside.
     """
 
     def __init__(self, tokens: Generator[Token, None, None], outcome: Outcome) -> None:
@@ -86,8 +90,19 @@ class TokenStream(Iterator[Token]):
         return next(self._tokens)
 
     def close(self) -> None:
-        """Ends the generation here; `generation` then says `cancelled`."""
+        """Ends the generation here; `generation` then says `cancelled`, unless it had ended by itself."""
         self._tokens.close()
+        if self._outcome.generation is None:  # it was never begun
+            self._outcome.finish_reason = "cancelled"
+            self._outcome.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def generation(self) -> Generation:
@@ -103,25 +118,71 @@ class TokenStream(Iterator[Token]):
 
 @dataclass(slots=True)
 class Outcome:
-    """A generation while it runs; `generation` is there when it has ended."""
+    """A generation while it runs: what was handed out, and `generation` when it has ended."""
 
     stats: SpecStats
     seed: int | None
     token_ids: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprobs] | None = None
+    finish_reason: FinishReason = "error"
     generation: Generation | None = None
+    paused_seconds: float = 0.0
 
-    def add(self, token: Token) -> None:
-        """Notes an emitted token."""
+    def hand_out(self, token: Token) -> Generator[Token, None, None]:
+        """Notes a token and yields it; the time the consumer takes is no part of the generation."""
         self.token_ids.append(token.token_id)
         self.texts.append(token.text)
         if self.logprobs is not None and token.logprobs is not None:
             self.logprobs.append(token.logprobs)
+        start = perf_counter()
+        try:
+            yield token
+        finally:
+            self.paused_seconds += perf_counter() - start
 
-    def finish(self, reason: FinishReason) -> None:
+    def finish(self) -> None:
         """Makes the result."""
-        self.generation = Generation("".join(self.texts), self.token_ids, reason, self.stats, self.logprobs, self.seed)
+        self.stats.num_emitted = len(self.token_ids)
+        self.generation = Generation(
+            "".join(self.texts), self.token_ids, self.finish_reason, self.stats, self.logprobs, self.seed
+        )
+
+
+def handed_out(
+    loop: DecodeLoop, text: StopText | None, num_logprobs: int | None, outcome: Outcome
+) -> Generator[Token, None, None]:
+    """Runs the loop and hands out its tokens; one whose text is not certain yet waits for the next.
+
+    Args:
+        loop: Emits.
+        text: What the loop's rules push the tokens to; None without a tokenizer.
+        num_logprobs: How many alternatives to name; None for no log-probabilities.
+        outcome: Notes what was handed out.
+    """
+    waiting: Token | None = None
+    emissions = loop.run()
+    try:
+        for emission in emissions:
+            if waiting:
+                yield from outcome.hand_out(waiting)
+            waiting = Token(
+                emission.token_id,
+                text.take() if text else "",
+                emission.drafter is not None,
+                emission.drafter,
+                token_logprobs(emission.row, emission.token_id, num_logprobs),
+            )
+            if not (emission.finish_reason or (text and text.is_undecided)):
+                token, waiting = waiting, None
+                yield from outcome.hand_out(token)
+    finally:
+        emissions.close()
+        outcome.stats.total_seconds -= outcome.paused_seconds
+    outcome.finish_reason = loop.finish_reason or "error"
+    if waiting:
+        rest = text.finish() if text else ""
+        yield from outcome.hand_out(replace(waiting, text=waiting.text + rest))
 
 
 def token_logprobs(row: Logits, token_id: int, num_top: int | None) -> TokenLogprobs | None:
@@ -135,6 +196,5 @@ def token_logprobs(row: Logits, token_id: int, num_top: int | None) -> TokenLogp
     if num_top is None:
         return None
     logprobs = log_softmax(row)
-    best = np.lexsort((np.arange(len(row)), -logprobs))[:num_top] if num_top else ()
-    top = tuple((int(best_id), float(logprobs[best_id])) for best_id in best)
+    top = tuple((int(best_id), float(logprobs[best_id])) for best_id in likeliest(logprobs, num_top))
     return TokenLogprobs(token_id, float(logprobs[token_id]), top)

@@ -16,6 +16,7 @@ from cera_core.validation import validated
 DEFAULT_MAX_DRAFT_TOKENS = 15
 """The most tokens drafted a round where neither caller nor drafter says: 16 rows with the token before them."""
 
+LARGEST_MAX_DRAFT_TOKENS = 1024
 MAX_SEED = 2**63 - 1  # the largest integer a TOML file can hold
 
 
@@ -101,7 +102,7 @@ class GenerationOptions(BaseModel):
     max_draft_tokens: OptionalInt = Field(
         default=None,
         ge=0,
-        le=1024,
+        le=LARGEST_MAX_DRAFT_TOKENS,
         description="The most tokens to draft a round. 0 is off; `none` is what the drafter suggests, "
         f"else {DEFAULT_MAX_DRAFT_TOKENS}.",
     )

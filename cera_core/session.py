@@ -6,37 +6,31 @@ generation brings the cache up to the history. It knows nothing of model files o
 
 from __future__ import annotations
 
-import secrets
+import copy
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from cera_core.drafting.guard import GuardedDrafter
+from cera_core.drafter import Drafter
+from cera_core.drafting.choice import DrafterChoice, Drafting, SessionDrafters
 from cera_core.errors import InvalidInputError, SessionBusyError
-from cera_core.generation import Generation, Outcome, Token, TokenStream, token_logprobs
-from cera_core.generation_options import MAX_SEED, GenerationOptions
+from cera_core.generation import Generation, Outcome, Token, TokenStream, handed_out
+from cera_core.generation_options import GenerationOptions
+from cera_core.request import make_request, say_what_is_idle
 from cera_core.specs import GenerationEvent
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
 from cera_core.speculation.context import Context
 from cera_core.speculation.decode import DecodeLoop, count_faults
-from cera_core.speculation.finish import FinishReason, FinishRules, StopText
+from cera_core.speculation.finish import FinishRules, StopText
 from cera_core.speculation.sampling import Sampler
 from cera_core.speculation.stats import SpecStats
-from cera_core.validation import validated
 
 if TYPE_CHECKING:
-    from cera_core.drafter import Drafter
     from cera_core.model import Model
     from cera_core.modelfile.tokenizer import ModelTokenizer
     from cera_core.observers import Observers
-
-    DrafterChoice: TypeAlias = str | Drafter | None
-
-_PREFILL_ROWS = 256
-"""Tokens of a prompt in one forward: enough to share each weight among many, few enough to notice a cancel soon."""
 
 
 class _Unchanged:
@@ -44,15 +38,6 @@ class _Unchanged:
 
 
 UNCHANGED = _Unchanged()
-
-
-@dataclass(slots=True)
-class _Drafting:
-    """A drafter of this session, with what was learned of it; the choice is kept, for it is known by its identity."""
-
-    choice: DrafterChoice
-    drafter: GuardedDrafter
-    acceptance: Acceptance = field(default_factory=Acceptance)
 
 
 class Session:
@@ -88,10 +73,9 @@ class Session:
         self._options = options or GenerationOptions()
         self._costs = costs or RoundCosts()
         self._observers = observers
-        self._make_drafter = make_drafter
         self._context = Context(model, model.new_state(max_seq_len))
-        self._draftings: dict[object, _Drafting] = {}
-        self._default_drafter: DrafterChoice = drafter
+        self._drafters = SessionDrafters(model.config.vocab_size, make_drafter)
+        self._default_drafter = drafter
         self._lock = threading.Lock()
         self._is_cancelled = threading.Event()
 
@@ -132,10 +116,15 @@ class Session:
         with self._at_work():
             return self._context.replace(self._ids_of(tokens, is_at_start=True))
 
-    def prefill(self) -> None:
-        """Brings the cache up to the history now, instead of when a generation begins."""
+    def prefill(self) -> bool:
+        """Brings the cache up to the history now, instead of when a generation begins.
+
+        Returns:
+            Whether it was finished; False after a `cancel`.
+        """
         with self._at_work():
-            self._context.catch_up()
+            self._is_cancelled.clear()
+            return self._context.catch_up(self._is_cancelled.is_set)
 
     def truncate(self, length: int) -> None:
         """Keeps the first `length` tokens. A model that cannot go back that far is fed them again.
@@ -150,11 +139,10 @@ class Session:
         """Forgets everything but the options."""
         with self._at_work():
             self._context.truncate(0)
-            for drafting in self._draftings.values():
-                drafting.drafter.reset()
+            self._drafters.reset()
 
     def cancel(self) -> None:
-        """Ends the generation under way, from any thread, within one round."""
+        """Ends the generation or prefill under way, from any thread, within one forward."""
         self._is_cancelled.set()
 
     def fork(self, *, seed: int | None = None) -> Session:
@@ -168,17 +156,12 @@ class Session:
         """
         with self._at_work():
             self._context.catch_up()
-            fork = Session(
-                self._model,
-                self._tokenizer,
-                self._default_drafter,
-                options=self._options if seed is None else self._options.model_copy(update={"seed": seed}),
-                max_seq_len=self.max_seq_len,
-                costs=self._costs,
-                observers=self._observers,
-                make_drafter=self._make_drafter,
-            )
+            fork = copy.copy(self)
+            fork._options = self._options if seed is None else self._options.updated({"seed": seed})
             fork._context = self._context.fork()
+            fork._drafters = self._drafters.fresh()
+            fork._lock = threading.Lock()
+            fork._is_cancelled = threading.Event()
             return fork
 
     def generate(self, *, drafter: DrafterChoice | _Unchanged = UNCHANGED, **options: Any) -> Generation:
@@ -189,7 +172,7 @@ class Session:
             **options: As in `GenerationOptions`, for this call.
 
         Raises:
-            InvalidInputError: There is nothing to go on from, or an option is not usable.
+            InvalidInputError: There is nothing to go on from, or an option or the drafter is not usable.
             ModelError: The model failed; the session can be used again.
         """
         stream = self.stream(drafter=drafter, **options)
@@ -199,8 +182,11 @@ class Session:
 
     def stream(self, *, drafter: DrafterChoice | _Unchanged = UNCHANGED, **options: Any) -> TokenStream:
         """Generates like `generate`, and hands out each token when its text is certain."""
-        request = self._request(options)
-        drafting = self._drafting(self._default_drafter if isinstance(drafter, _Unchanged) else drafter)
+        request = make_request(
+            self._options, options, vocab_size=self._model.config.vocab_size, has_tokenizer=self._tokenizer is not None
+        )
+        drafting = self._drafters.chosen(self._default_drafter if isinstance(drafter, _Unchanged) else drafter)
+        say_what_is_idle(request, options, drafts=drafting is not None)
         if not self.position:
             raise InvalidInputError("There is nothing to go on from; 'append' a prompt of at least one token first.")
         is_random = request.temperature > 0
@@ -211,82 +197,36 @@ class Session:
         )
         return TokenStream(self._tokens(request, drafting, outcome), outcome)
 
-    def _request(self, options: dict[str, Any]) -> GenerationOptions:
-        """Returns the session's options with those of one call over them, and a seed where one is needed."""
-        given = self._options.model_dump(exclude_unset=True) | options
-        request = validated(GenerationOptions, given, owner="a generation")
-        if request.temperature > 0 and request.seed is None:
-            request = request.model_copy(update={"seed": secrets.randbelow(MAX_SEED)})
-        if request.stop and self._tokenizer is None:
-            raise InvalidInputError("'stop' needs a tokenizer, and this session has none; use 'stop_token_ids'.")
-        return request
-
     def _tokens(
-        self, request: GenerationOptions, drafting: _Drafting | None, outcome: Outcome
+        self, request: GenerationOptions, drafting: Drafting | None, outcome: Outcome
     ) -> Generator[Token, None, None]:
         """Runs the loop and dresses its emissions; the finally clauses leave the session usable whatever happens."""
-        reason: FinishReason = "error"
         with self._at_work():
             self._is_cancelled.clear()
-            outcome.stats.num_prompt_tokens = self.position
-            num_faults = drafting.drafter.num_faults.total() if drafting else 0
+            num_prompt_tokens = outcome.stats.num_prompt_tokens = self.position
             try:
                 start = perf_counter()
                 is_ready = self._context.catch_up(self._is_cancelled.is_set)
                 outcome.stats.prefill_seconds = perf_counter() - start
                 if is_ready:
-                    reason = yield from self._emitted(request, drafting, outcome)
+                    text = StopText(self._tokenizer.stream_decoder(), request.stop) if self._tokenizer else None
+                    loop = self._loop(request, drafting, outcome.stats, text)
+                    yield from handed_out(loop, text, request.logprobs, outcome)
                 else:
-                    reason = "cancelled"
-            except GeneratorExit:
-                reason = "cancelled"
+                    outcome.finish_reason = "cancelled"
+            except (GeneratorExit, KeyboardInterrupt):
+                if outcome.finish_reason == "error":  # else it had ended, and only its last token was being handed out
+                    outcome.finish_reason = "cancelled"
                 raise
             finally:
-                if drafting and drafting.drafter.num_faults.total() != num_faults:
+                self._context.truncate(num_prompt_tokens + len(outcome.token_ids))  # what was not handed out
+                if drafting:
                     count_faults(outcome.stats, drafting.drafter)
-                outcome.finish(reason)
-                self._tell_finished(outcome, reason)
-
-    def _emitted(
-        self, request: GenerationOptions, drafting: _Drafting | None, outcome: Outcome
-    ) -> Generator[Token, None, FinishReason]:
-        """Yields tokens; one whose text is not certain yet waits for the next."""
-        text = StopText(self._tokenizer.stream_decoder(), request.stop) if self._tokenizer else None
-        loop = self._loop(request, drafting, outcome.stats, text)
-        paused_seconds = 0.0
-        waiting: Token | None = None
-        emissions = loop.run()
-        try:
-            for emission in emissions:
-                if waiting:
-                    start = perf_counter()
-                    yield waiting
-                    paused_seconds += perf_counter() - start
-                waiting = Token(
-                    emission.token_id,
-                    text.take() if text else "",
-                    emission.drafter is not None,
-                    emission.drafter,
-                    token_logprobs(emission.row, emission.token_id, request.logprobs),
-                )
-                outcome.add(waiting)
-                if emission.finish_reason or (text and text.is_undecided):
-                    continue
-                start = perf_counter()
-                token, waiting = waiting, None
-                yield token
-                paused_seconds += perf_counter() - start
-        finally:
-            emissions.close()
-            outcome.stats.total_seconds -= paused_seconds
-            rest = text.finish() if text else ""
-            outcome.texts.append(rest)
-        if waiting:
-            yield replace(waiting, text=waiting.text + rest)
-        return loop.finish_reason or "error"
+                outcome.finish()
+                self._tell_finished(outcome)
 
     def _loop(
-        self, request: GenerationOptions, drafting: _Drafting | None, stats: SpecStats, text: StopText | None
+        self, request: GenerationOptions, drafting: Drafting | None, stats: SpecStats, text: StopText | None
     ) -> DecodeLoop:
         end_ids = self._tokenizer.end_ids if self._tokenizer and not request.ignore_eos else frozenset()
         stop_ids = end_ids | frozenset(request.stop_token_ids)
@@ -309,37 +249,19 @@ class Session:
             on_round=self._observers.round_finished if self._observers and self._observers.watch_rounds else None,
         )
 
-    def _ids_of(self, tokens: str | Sequence[int], *, is_at_start: bool = False) -> list[int]:
+    def _ids_of(self, tokens: str | Sequence[int], *, is_at_start: bool = False) -> Sequence[int]:
         if isinstance(tokens, str):
             if self._tokenizer is None:
                 raise InvalidInputError("Text needs a tokenizer, and this session has none; pass token ids.")
             return self._tokenizer.encode(tokens, add_special=is_at_start or not self.position)
-        return [int(token_id) for token_id in tokens]
+        return tokens
 
-    def _drafting(self, choice: DrafterChoice) -> _Drafting | None:
-        """Returns this session's own instance of a drafter, made when it is first asked for."""
-        if choice is None or choice == "none":
-            return None
-        key = choice if isinstance(choice, str) else id(choice)
-        if key not in self._draftings:
-            drafter = self._named_drafter(choice) if isinstance(choice, str) else choice
-            name = choice if isinstance(choice, str) else type(choice).__name__
-            guarded = GuardedDrafter(name, drafter, self._model.config.vocab_size).clone()
-            self._draftings[key] = _Drafting(choice, guarded)
-        return self._draftings[key]
-
-    def _named_drafter(self, name: str) -> Drafter:
-        drafter = self._make_drafter(name) if self._make_drafter else None
-        if drafter is None:
-            raise InvalidInputError(
-                f"The drafter {name!r} can be chosen by its name only in a session made by an engine; pass a Drafter."
-            )
-        return drafter
-
-    def _tell_finished(self, outcome: Outcome, reason: FinishReason) -> None:
+    def _tell_finished(self, outcome: Outcome) -> None:
         if self._observers and self._observers.watch_generations:
             self._observers.generation_finished(
-                GenerationEvent(token_ids=tuple(outcome.token_ids), finish_reason=reason, stats=outcome.stats)
+                GenerationEvent(
+                    token_ids=tuple(outcome.token_ids), finish_reason=outcome.finish_reason, stats=outcome.stats
+                )
             )
 
     @contextmanager

@@ -6,6 +6,7 @@ So whatever fails between the two, nothing is lost but time. It knows nothing of
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -50,12 +51,12 @@ class Context:
         """Commits tokens.
 
         Raises:
-            InvalidInputError: An id is outside the vocabulary; nothing was appended.
+            InvalidInputError: An id is no integer or outside the vocabulary; nothing was appended.
             ContextFullError: They do not fit; nothing was appended.
         """
-        self._check(token_ids, len(self.history) + len(token_ids))
-        if len(token_ids):
-            self.history.extend(token_ids)
+        new_ids = self._checked(token_ids, len(self.history) + len(token_ids))
+        if new_ids:
+            self.history.extend(new_ids)
             self.next_row = None
 
     def truncate(self, length: int) -> None:
@@ -80,10 +81,10 @@ class Context:
         Returns:
             How many tokens at the start were kept.
         """
-        self._check(token_ids, len(token_ids))
-        num_kept = common_prefix_length(array("i", self.history.view()), token_ids)
+        new_ids = self._checked(token_ids, len(token_ids))
+        num_kept = common_prefix_length(array("i", self.history.view()), new_ids)
         self.truncate(num_kept)
-        self.append(token_ids[num_kept:])
+        self.append(new_ids[num_kept:])
         return num_kept
 
     def catch_up(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
@@ -104,9 +105,25 @@ class Context:
             if is_cancelled():
                 return False
             start = self.state.seq_len
-            row = self.model.forward(tokens[start : start + num_rows], self.state)
+            row = self.forward(tokens[start : start + num_rows])
             self.next_row = row if self.state.seq_len == length else None
         return True
+
+    def forward(self, token_ids: Sequence[int]) -> Logits:
+        """Feeds the model tokens of the history that it lacks; returns the row after the last.
+
+        Raises:
+            ModelError: The model failed, or its row or state is not as the contract says.
+        """
+        required_len = self.state.seq_len + len(token_ids)
+        row = self.model.forward(token_ids, self.state)
+        check_shape(row, (self.model.config.vocab_size,), self.model)
+        if self.state.seq_len != required_len:
+            raise ModelError(
+                f"'forward' of {type(self.model).__name__} must append all of its tokens, which makes {required_len}; "
+                f"the state has {self.state.seq_len}. The backend is at fault."
+            )
+        return row
 
     def fork(self) -> Context:
         """Makes an independent context with the same tokens; what was computed is copied, not computed again.
@@ -123,18 +140,36 @@ class Context:
         """Cuts the cache to `length` tokens, or to none where the model cannot go back that far."""
         try:
             self.model.truncate(self.state, length)
-        except ModelError:
+        except Exception:  # also one that breaks the contract: a fresh state is right whatever happened
             self.state = self.model.new_state(self.state.max_seq_len)
 
-    def _check(self, token_ids: Sequence[int], num_tokens: int) -> None:
+    def _checked(self, token_ids: Sequence[int], num_tokens: int) -> list[int]:
+        """Returns ids as plain integers, if `num_tokens` fit and each is in the vocabulary."""
         if num_tokens > self.state.max_seq_len:
             raise ContextFullError(
                 f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. Shorten the text, or "
                 "load the model with a larger 'context_length'."
             )
         vocab_size = self.model.config.vocab_size
+        checked = []
         for position, token_id in enumerate(token_ids):
-            if not 0 <= token_id < vocab_size:
+            try:
+                checked.append(operator.index(token_id))
+            except TypeError:
+                checked.append(-1)
+            if not 0 <= checked[-1] < vocab_size:
                 raise InvalidInputError(
-                    f"A token id must be from 0 to {vocab_size - 1}; the one at position {position} is {token_id}."
+                    f"A token id must be an integer from 0 to {vocab_size - 1}; the one at position {position} is "
+                    f"{token_id!r}."
                 )
+        return checked
+
+
+def check_shape(rows: Logits, required: tuple[int, ...], model: Model) -> None:
+    """Refuses logits of another shape than `required`."""
+    found = getattr(rows, "shape", None)
+    if found != required:
+        raise ModelError(
+            f"A forward of {type(model).__name__} must return logits of shape {required}; it returned "
+            f"{found or type(rows).__name__}. The backend is at fault."
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import InvalidInputError
-from cera_core.generation_options import GenerationOptions
+from cera_core.generation_options import LARGEST_MAX_DRAFT_TOKENS, GenerationOptions
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
 from cera_core.speculation.context import Context
 from cera_core.speculation.decode import DecodeLoop, count_faults
@@ -57,7 +57,9 @@ def greedy_generate_spec(
     guarded = None
     if drafter is not None:
         guarded = GuardedDrafter(type(drafter).__name__, drafter, model.config.vocab_size).clone()
-    options = GenerationOptions(max_tokens=max_new_tokens, max_draft_tokens=k, adaptive=False)
+    options = GenerationOptions(
+        max_tokens=max_new_tokens, max_draft_tokens=min(k, LARGEST_MAX_DRAFT_TOKENS), adaptive=False
+    )
     sampler = Sampler(options, len(prompt_ids))
     sampler.push_all(prompt_ids)
     loop = DecodeLoop(
@@ -87,7 +89,7 @@ def _check_greedy_arguments(
         raise InvalidInputError(
             f"'greedy_generate_spec' needs a fresh state; this one {found}. Make one with 'model.new_state()'."
         )
-    if not prompt_ids:
+    if not len(prompt_ids):
         raise InvalidInputError("'greedy_generate_spec' needs a prompt of at least one token; it is empty.")
     if max_new_tokens < 0 or k < 0:
         raise InvalidInputError(f"'max_new_tokens' and 'k' must be 0 or more; they are {max_new_tokens} and {k}.")

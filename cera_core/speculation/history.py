@@ -47,7 +47,7 @@ class TokenView(Sequence[int]):
     __hash__ = None  # type: ignore[assignment]  # equal to lists, which have none
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self._tokens, dtype=dtype) if copy else np.asarray(self._tokens, dtype=dtype)
+        return np.array(self._tokens, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"TokenView({self._tokens.tolist()!r})"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cera_core.errors import ModelError
+from cera_core.speculation.context import check_shape
 from cera_core.speculation.sampling import argmax
 
 if TYPE_CHECKING:
@@ -53,31 +53,20 @@ def verify_draft(
         The accepted tokens; the state then holds `guaranteed` and them.
 
     Raises:
-        ModelError: The model did not give one row for each token.
+        ModelError: The model did not give one row for each token; the state is as it was.
     """
     old_len = state.seq_len
-    num_rows = 1 + len(draft)
-    rows = model.forward_all([guaranteed, *draft], state)
     try:
-        _check_rows(rows, num_rows, model)
+        rows = model.forward_all([guaranteed, *draft], state)
+        check_shape(rows, (1 + len(draft), model.config.vocab_size), model)
         accepted: list[int] = []
         for row, token_id in zip(rows, draft, strict=False):  # the last row judges nothing: it is the bonus
             if choose(row, accepted) != token_id:
                 break
             accepted.append(token_id)
-    except BaseException:
+    except BaseException:  # a forward that was interrupted may have appended already
         model.truncate(state, old_len)
         raise
     num_kept = 1 + len(accepted)
     model.truncate(state, old_len + num_kept)
     return VerifyResult(accepted, rows[num_kept - 1], rows[:num_kept])
-
-
-def _check_rows(rows: Logits, num_rows: int, model: Model) -> None:
-    required = (num_rows, model.config.vocab_size)
-    found = getattr(rows, "shape", None)
-    if found != required:
-        raise ModelError(
-            f"'forward_all' of {type(model).__name__} must return logits of shape {required} for {num_rows} tokens; "
-            f"it returned {found or type(rows).__name__}. The backend is at fault."
-        )

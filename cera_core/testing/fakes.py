@@ -31,7 +31,7 @@ class TableModel(Model):
 
     Args:
         vocab_size: Number of token ids.
-        order: How many tokens the logits depend on.
+        order: How many tokens the logits depend on, at least 1.
         seed: Another seed is another model.
         max_seq_len: The context length.
         max_batch: The most tokens one forward takes.
@@ -63,6 +63,7 @@ class TableModel(Model):
         self._seed = seed
         self._num_levels = num_levels
         self._headroom = rewind_headroom
+        self._rows: dict[tuple[int, ...], Logits] = {}
 
     def new_state(self, max_seq_len: int | None = None) -> TokenState:
         """Makes an empty state."""
@@ -110,8 +111,12 @@ class TableModel(Model):
 
     def row(self, tokens: Sequence[int]) -> Logits:
         """Returns the logits after `tokens`."""
-        generator = np.random.default_rng([self._seed, *tokens[-self._order :]])
-        return (generator.integers(0, self._num_levels, self.config.vocab_size) / 100).astype(np.float32)
+        last_tokens = tuple(tokens[-self._order :])
+        if last_tokens not in self._rows:
+            generator = np.random.default_rng([self._seed, *last_tokens])
+            levels = generator.integers(0, self._num_levels, self.config.vocab_size)
+            self._rows[last_tokens] = (levels / 100).astype(np.float32)
+        return self._rows[last_tokens]
 
 
 class ScriptedModel(TableModel):
