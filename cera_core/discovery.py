@@ -7,6 +7,7 @@ reason and left out; it harms nobody else, and is an error only for the one who 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
@@ -15,14 +16,13 @@ from typing import Any
 import pluggy
 
 from cera_core import hookspecs
-from cera_core.errors import PluginError
+from cera_core.errors import CeraError, CeraWarning, PluginError, UnknownNameError
 from cera_core.near_match import did_you_mean
 from cera_core.registry import Registry
 from cera_core.specs import DrafterSpec, ModelSpec
 
 ENTRY_POINT_GROUP = "cera"
 OWN_DISTRIBUTION = "cera"
-KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,8 @@ class Plugins:
 
     def __init__(self) -> None:
         self.manager = _new_manager()
-        self.drafters: Registry[DrafterSpec] = Registry("drafter")
-        self.backends: Registry[ModelSpec] = Registry("backend")
+        self.drafters = Registry("drafter", DrafterSpec, reserved=("auto", "none"))
+        self.backends = Registry("backend", ModelSpec, reserved=("auto",))
         self.records: list[PluginRecord] = []
 
     def drafter(self, name: str) -> DrafterSpec:
@@ -74,7 +74,7 @@ class Plugins:
         if name in self.drafters:
             return self.drafters[name]
         self._raise_if_left_out(name)
-        raise self.drafters.unknown(name, also=("auto", "none"))
+        raise self._unknown(self.drafters, name)
 
     def backend(self, name: str) -> ModelSpec:
         """Returns the backend of that name.
@@ -89,53 +89,7 @@ class Plugins:
                 raise PluginError(f"The backend {name!r} is not available: {reason}")
             return spec
         self._raise_if_left_out(name)
-        raise self.backends.unknown(name, also=("auto",))
-
-    def load(self, entry_point: EntryPoint) -> None:
-        """Loads one plugin and records what became of it; an exception in the plugin stays here."""
-        record = _record(entry_point, "broken")
-        plugin = None
-        try:
-            plugin = entry_point.load()
-            self._register(plugin, entry_point.name)
-            drafters, models = self._collect(plugin)
-        except (Exception, SystemExit) as error:
-            if plugin is not None and self.manager.is_registered(plugin):
-                self.manager.unregister(plugin)
-            self.records.append(replace(record, reason=_one_line(error)))
-            return
-        self.drafters.add(drafters)
-        self.backends.add(models)
-        self.records.append(
-            replace(
-                record,
-                status="loaded",
-                drafters=tuple(spec.name for spec in drafters),
-                backends=tuple(spec.name for spec in models),
-            )
-        )
-
-    def _register(self, plugin: Any, name: str) -> None:
-        """Hands a plugin to pluggy after a look at its hooks."""
-        own_hooks = [attribute for attribute in dir(plugin) if self.manager.parse_hookimpl_opts(plugin, attribute)]
-        known_hooks = list(vars(self.manager.hook))
-        for hook in own_hooks:
-            if hook not in known_hooks:
-                raise PluginError(f"It implements an unknown hook {hook!r}.{did_you_mean(hook, known_hooks)}")
-        if not own_hooks:
-            raise PluginError("It implements no hook of cera (functions marked with '@hookimpl').")
-        self.manager.register(plugin, name)
-
-    def _collect(self, plugin: Any) -> tuple[list[DrafterSpec], list[ModelSpec]]:
-        """Asks one plugin for its specs and checks them, before any of them counts."""
-        drafters: list[DrafterSpec] = []
-        models: list[ModelSpec] = []
-        others = [other for other in self.manager.get_plugins() if other is not plugin]
-        self.manager.subset_hook_caller("cera_register_drafters", others)(register=drafters.append)
-        self.manager.subset_hook_caller("cera_register_models", others)(register=models.append)
-        _check_specs(drafters, DrafterSpec, self.drafters, reserved=("auto", "none"))
-        _check_specs(models, ModelSpec, self.backends, reserved=("auto",))
-        return drafters, models
+        raise self._unknown(self.backends, name)
 
     def available_backends(self) -> list[ModelSpec]:
         """Returns the backends that can run here, the one that `auto` means first.
@@ -146,10 +100,74 @@ class Plugins:
         reasons = {spec.name: unavailable_because(spec) for spec in self.backends.values()}
         available = [spec for spec in self.backends.values() if reasons[spec.name] is None]
         if not available:
-            left_out = {record.name: record.reason for record in self.records if record.status != "loaded"}
-            why = " ".join(f"{name}: {reason}" for name, reason in (reasons | left_out).items())
+            why = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise PluginError(f"No backend is available. {why or 'None is installed; reinstall cera.'}")
         return sorted(available, key=lambda spec: -spec.priority)
+
+    def load(self, entry_point: EntryPoint) -> None:
+        """Loads one plugin and records what became of it; an exception in the plugin stays here."""
+        record = _record(entry_point, "broken")
+        try:
+            plugin = entry_point.load()
+            drafters, models = self._register(plugin, record)
+        except (Exception, SystemExit) as error:
+            self.records.append(replace(record, reason=_one_line(error)))
+            return
+        self.drafters.add(drafters, record.distribution)
+        self.backends.add(models, record.distribution)
+        self.records.append(
+            replace(
+                record,
+                status="loaded",
+                drafters=tuple(spec.name for spec in drafters),
+                backends=tuple(spec.name for spec in models),
+            )
+        )
+
+    def _register(self, plugin: Any, record: PluginRecord) -> tuple[list[DrafterSpec], list[ModelSpec]]:
+        """Hands a sound plugin to pluggy and returns its specs; one with a flaw leaves no trace."""
+        self._check_hooks(plugin)
+        if self.manager.is_registered(plugin):
+            raise PluginError(f"It is the same object as the plugin {self.manager.get_name(plugin)!r}.")
+        is_free = self.manager.get_plugin(record.name) is None
+        try:
+            self.manager.register(plugin, record.name if is_free else f"{record.name} of {record.distribution}")
+            return self._collect(plugin)
+        except BaseException:
+            if self.manager.is_registered(plugin):
+                self.manager.unregister(plugin)
+            raise
+
+    def _check_hooks(self, plugin: Any) -> None:
+        """Raises if a plugin has no hooks, or one that would never be called as its author thinks."""
+        known = list(vars(self.manager.hook))
+        num_hooks = 0
+        for attribute in dir(plugin):
+            options: Any = self.manager.parse_hookimpl_opts(plugin, attribute)
+            if options is None:
+                if attribute in known:
+                    raise PluginError(f"Its {attribute!r} is not marked with '@hookimpl'.")
+                continue
+            hook = options.get("specname") or attribute
+            if hook not in known and not options.get("optionalhook"):
+                raise PluginError(f"It implements an unknown hook {hook!r}.{did_you_mean(hook, known)}")
+            if options.get("wrapper") or options.get("hookwrapper"):
+                raise PluginError(f"Its {attribute!r} is a wrapper; the hooks of cera are plain functions.")
+            num_hooks += 1
+        if not num_hooks:
+            raise PluginError("It implements no hook of cera (functions marked with '@hookimpl').")
+
+    def _collect(self, plugin: Any) -> tuple[list[DrafterSpec], list[ModelSpec]]:
+        """Asks one plugin for its specs and checks them, before any of them counts."""
+        drafters: list[DrafterSpec] = []
+        models: list[ModelSpec] = []
+        others = [other for other in self.manager.get_plugins() if other is not plugin]
+        for hook, register in (("cera_register_drafters", drafters.append), ("cera_register_models", models.append)):
+            if self.manager.subset_hook_caller(hook, others)(register=register):
+                raise PluginError(f"Its {hook!r} returns something; it must call 'register' with each spec instead.")
+        self.drafters.check(drafters)
+        self.backends.check(models)
+        return drafters, models
 
     def _raise_if_left_out(self, name: str) -> None:
         for record in self.records:
@@ -157,6 +175,12 @@ class Plugins:
                 raise PluginError(
                     f"The plugin {name!r} of {record.distribution} {record.version} is {record.status}: {record.reason}"
                 )
+
+    def _unknown(self, registry: Registry[Any], name: str) -> UnknownNameError:
+        """Makes the error for a name nobody brought; a plugin that is left out may be the one that has it."""
+        error = registry.unknown(name)
+        left_out = ", ".join(repr(record.name) for record in self.records if record.status != "loaded")
+        return UnknownNameError(f"{error} Not loaded: {left_out}; `cera plugins` says why.") if left_out else error
 
 
 def discover(disabled: Collection[str] = (), *, strangers_only: bool = False) -> Plugins:
@@ -170,22 +194,34 @@ def discover(disabled: Collection[str] = (), *, strangers_only: bool = False) ->
         What was found, the first-party plugins first, so that nobody displaces them, then by distribution and name.
     """
     plugins = Plugins()
+    unwanted = {_canonical(name): name for name in disabled}
+    found: set[str] = set()
     for entry_point in _sorted_entry_points():
         record = _record(entry_point, "disabled")
+        names = {_canonical(record.name), _canonical(record.distribution)}
+        found |= names
         if strangers_only and record.distribution == OWN_DISTRIBUTION:
             continue
-        if entry_point.name in disabled or record.distribution in disabled:
+        if names & unwanted.keys():
             plugins.records.append(replace(record, reason="It is named in 'disabled_plugins'."))
         else:
             plugins.load(entry_point)
+    for canonical_name in unwanted.keys() - found:
+        name = unwanted[canonical_name]
+        warnings.warn(
+            f"'disabled_plugins' names {name!r}, and no plugin or package of that name is installed."
+            f"{did_you_mean(name, found)}",
+            CeraWarning,
+            stacklevel=2,
+        )
     return plugins
 
 
 def unavailable_because(spec: ModelSpec) -> str | None:
     """Returns why a backend cannot run here, or None; one that cannot even tell is not available."""
     try:
-        return spec.availability()
-    except Exception as error:
+        return spec.availability() or None
+    except (Exception, SystemExit) as error:
         return f"asking it failed with {_one_line(error)}"
 
 
@@ -219,20 +255,15 @@ def _record(entry_point: EntryPoint, status: str) -> PluginRecord:
     )
 
 
-def _check_specs(specs: list[Any], kind: type[Any], registry: Registry[Any], reserved: tuple[str, ...]) -> None:
-    """Raises if a spec is no spec, or its name is taken."""
-    names: set[str] = set(reserved)
-    for spec in specs:
-        if not isinstance(spec, kind):
-            raise PluginError(f"It registered {spec!r:.80} where a {kind.__name__} is required.")
-        if not (isinstance(spec.name, str) and KEBAB_CASE.fullmatch(spec.name)):
-            raise PluginError(f"It registers a {registry.kind} named {spec.name!r:.80}; a name is in kebab-case.")
-        if spec.name in registry or spec.name in names:
-            raise PluginError(f"It registers the {registry.kind} {spec.name!r}, a name that is already taken.")
-        names.add(spec.name)
+def _canonical(name: str) -> str:
+    """Makes spellings of a package name the same: https://peps.python.org/pep-0503/#normalized-names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _one_line(error: BaseException) -> str:
     """Returns an error of a plugin on one line; our own errors need no class name."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, PluginError) else f"{type(error).__name__}: {text}".rstrip(": ")
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    return text if isinstance(error, CeraError) else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -37,54 +37,53 @@ _ASKING_SHARE = 0.01  # of a plain step: what asking a drafter may cost while it
 class RoundCosts:
     """Measured time of a forward by its number of rows; shared by the sessions of one model.
 
-    The cost of a row count is the median of its recent samples. What was not measured lies on the line between its
-    neighbours, and beyond them costs `PRIOR_COST_OF_A_ROW` a row.
+    The cost of a row count is the median of its recent samples. What was not measured lies on the line through its
+    neighbours; where only one count was measured, a further row costs `PRIOR_COST_OF_A_ROW` of the first.
     """
 
     def __init__(self) -> None:
         self._samples: dict[int, tuple[tuple[int, float], ...]] = {}
+        self._medians: dict[int, tuple[int, float]] = {}
         self._num_observed = 0
-        self._table: dict[int, float] = {}
-        self._num_in_table = 0
 
     def observe(self, num_rows: int, seconds: float) -> None:
         """Adds a sample."""
         self._num_observed += 1
-        recent = self._samples.get(num_rows, ())[1 - _NUM_SAMPLES :]
-        self._samples[num_rows] = (*recent, (self._num_observed, seconds))
-
-    def seconds(self, num_rows: int) -> float | None:
-        """Returns the time of a forward of `num_rows` rows; None before the first sample."""
-        table = self.table()
-        if not table:
-            return None
-        measured = list(table)
-        index = bisect_left(measured, num_rows)
-        if index < len(measured) and measured[index] == num_rows:
-            return table[num_rows]
-        if 0 < index < len(measured):
-            low, high = measured[index - 1], measured[index]
-            return table[low] + (table[high] - table[low]) * (num_rows - low) / (high - low)
-        nearest = measured[min(index, len(measured) - 1)]
-        return table[nearest] * _prior_cost(num_rows) / _prior_cost(nearest)
+        oldest = self._num_observed - _MAX_SAMPLE_AGE
+        recent = [sample for sample in self._samples.get(num_rows, ()) if sample[0] >= oldest]
+        samples = (*recent[1 - _NUM_SAMPLES :], (self._num_observed, seconds))
+        self._samples[num_rows] = samples
+        self._medians[num_rows] = self._num_observed, median(seconds for _, seconds in samples)
 
     def table(self) -> dict[int, float]:
-        """Returns seconds by row count, ascending, of what was measured lately."""
-        num_observed = self._num_observed
-        if self._num_in_table != num_observed:  # a round asks for many row counts: the medians are taken once
-            oldest = num_observed - _MAX_SAMPLE_AGE
-            table = {}
-            for num_rows, samples in sorted(self._samples.items()):
-                recent = [seconds for when, seconds in samples if when >= oldest]
-                if recent:
-                    table[num_rows] = median(recent)
-            self._table, self._num_in_table = table, num_observed
-        return self._table
+        """Returns seconds by row count, of what was measured lately, in the order of the counts."""
+        oldest = self._num_observed - _MAX_SAMPLE_AGE
+        return {num_rows: seconds for num_rows, (when, seconds) in sorted(self._medians.items()) if when >= oldest}
 
-    def steps(self, num_rows: int) -> float:
-        """Returns the cost of a forward of `num_rows` rows in forwards of one row."""
-        one, many = self.seconds(1), self.seconds(num_rows)
-        return many / one if one and many else _prior_cost(num_rows)
+    def steps(self, max_rows: int) -> list[float] | None:
+        """Returns what forwards of 1 to `max_rows` rows cost, in plain steps; None until a plain step was measured."""
+        table = self.table()
+        if 1 not in table:
+            return None
+        return [self._seconds(num_rows, table) / table[1] for num_rows in range(1, max_rows + 1)]
+
+    @property
+    def seconds_of_a_step(self) -> float | None:
+        """What a plain step took lately; None if that was not measured."""
+        when, seconds = self._medians.get(1, (-_MAX_SAMPLE_AGE, 0.0))
+        return seconds if when >= self._num_observed - _MAX_SAMPLE_AGE else None
+
+    @staticmethod
+    def _seconds(num_rows: int, table: dict[int, float]) -> float:
+        if num_rows in table:
+            return table[num_rows]
+        measured = list(table)
+        if len(measured) == 1:
+            return table[measured[0]] * (1 + PRIOR_COST_OF_A_ROW * (num_rows - measured[0]))
+        index = min(max(bisect_left(measured, num_rows), 1), len(measured) - 1)
+        low, high = measured[index - 1], measured[index]
+        per_row = max((table[high] - table[low]) / (high - low), 0.0)
+        return table[low] + per_row * (num_rows - low)
 
 
 class Acceptance:
@@ -154,12 +153,15 @@ class DraftBudget:
         """Returns how many tokens of a draft to verify: those that make tokens come fastest."""
         if not self._is_adaptive:
             return len(draft.token_ids)
+        steps = self._costs.steps(1 + len(draft.token_ids))
+        if steps is None:
+            return 0  # every cost is judged by that of a plain step: take one
         best, best_rate = 0, 1.0
         expected, chance = 1.0, 1.0
         for num_tokens, acceptance in enumerate(self._acceptance.chances(draft), start=1):
             chance *= acceptance
             expected += chance
-            rate = expected / self._costs.steps(1 + num_tokens)
+            rate = expected / steps[num_tokens]
             if rate > best_rate:
                 best, best_rate = num_tokens, rate
         if best == 0 and self._unverified is None:
@@ -170,7 +172,7 @@ class DraftBudget:
         """Learns what asking the drafter took, and waits if that is much for what it brings."""
         self._seconds_to_ask += (seconds - self._seconds_to_ask) * 0.2 if self._seconds_to_ask else seconds
         self._seconds_saved *= 0.95
-        step = self._costs.seconds(1)
+        step = self._costs.seconds_of_a_step
         if self._is_adaptive and step and self._seconds_saved < self._seconds_to_ask:
             self._num_rounds_to_wait = math.ceil(self._seconds_to_ask / (_ASKING_SHARE * step)) - 1
 
@@ -181,7 +183,7 @@ class DraftBudget:
     def observe_round(self, draft: Draft, num_agreed: int, seconds: float) -> None:
         """Learns what the model made of a draft, in the time the round took."""
         self._acceptance.learn(draft, num_agreed)
-        step = self._costs.seconds(1)
+        step = self._costs.seconds_of_a_step
         if step:
             self._seconds_saved += 0.05 * ((1 + num_agreed) * step - seconds)
 
@@ -204,7 +206,3 @@ def _keys_and_priors(draft: Draft) -> Sequence[tuple[tuple[str, int], float]]:
         return [(("confidence", round(10 * confidence)), confidence**_DISTRUST) for confidence in draft.confidences]
     bucket = 0 if draft.match_length is None else bisect_left(_MATCH_LENGTHS, draft.match_length + 1)
     return [(("match length", bucket), _PRIOR_ACCEPTANCE[bucket])] * len(draft.token_ids)
-
-
-def _prior_cost(num_rows: int) -> float:
-    return 1 + PRIOR_COST_OF_A_ROW * (num_rows - 1)

@@ -1,0 +1,128 @@
+"""`Model` and `InferenceState` over the extension: checks arguments, owns the buffers logits are written to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cera_core.errors import InvalidInputError, ModelError
+from cera_core.model import InferenceState, Model, ModelConfig
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cera_core.model import Logits
+    from cera_native import _native
+
+LARGEST_LENGTH = np.iinfo(np.int32).max
+
+
+class NativeState(InferenceState):
+    """A session's cache in the extension, and the buffer its logits were last written to."""
+
+    def __init__(self, native: _native.State) -> None:
+        super().__init__(native.max_length)
+        self.native = native
+        self.seq_len = native.length
+        self._logits: Logits = np.empty((0, 0), np.float32)
+
+    @property
+    def num_bytes(self) -> int:
+        """Returns the memory the cache holds now, in bytes."""
+        return self.native.num_bytes
+
+    def logits_buffer(self, num_rows: int, vocab_size: int) -> Logits:
+        """Returns memory for rows of logits: the last one again, unless somebody still holds it or it is too small.
+
+        New pages of memory cost about as much as writing them twice, which for a large vocabulary is felt.
+        """
+        is_free = sys.getrefcount(self._logits) == 2  # the attribute, and the argument of the call
+        if not is_free or self._logits.shape[0] < num_rows or self._logits.shape[1] != vocab_size:
+            self._logits = np.empty((num_rows, vocab_size), np.float32)
+        return self._logits[:num_rows]
+
+
+class NativeModel(Model):
+    """Packed weights, shared by sessions and threads; one forward runs at a time, others wait for it."""
+
+    supports_all_logits = True
+    supports_rewind = True
+    supports_copy = True
+    batch_invariant = True
+    max_batch = 512
+
+    def __init__(self, config: ModelConfig, weights: _native.Model) -> None:
+        self.config = config
+        self._weights = weights
+
+    @property
+    def instruction_set(self) -> str:
+        """Returns the name of the instruction set the kernels use."""
+        return self._weights.instruction_set
+
+    @property
+    def num_threads(self) -> int:
+        """Returns the number of threads a forward runs on."""
+        return self._weights.num_threads
+
+    def new_state(self, max_seq_len: int | None = None) -> NativeState:
+        """Makes an empty state; memory is taken as it fills.
+
+        Raises:
+            InvalidInputError: `max_seq_len` is below 1 or above the model's context length.
+        """
+        limit = self.config.max_seq_len
+        length = limit if max_seq_len is None else max_seq_len
+        if not 1 <= length <= min(limit, LARGEST_LENGTH):
+            raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
+        return NativeState(self._weights.new_state(length))
+
+    def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends the ids; returns the logits after the last."""
+        logits: Logits = self._forward(token_ids, state, all_rows=False)[0]
+        return logits
+
+    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends the ids; returns the logits after each."""
+        return self._forward(token_ids, state, all_rows=True)
+
+    def truncate(self, state: InferenceState, length: int) -> None:
+        """Cuts the state to its first `length` tokens."""
+        native_state = _native_state(state)
+        self._weights.truncate(native_state.native, length)
+        native_state.seq_len = length
+
+    def copy_state(self, state: InferenceState) -> NativeState:
+        """Makes an independent state with the same content."""
+        return NativeState(self._weights.copy_state(_native_state(state).native))
+
+    def _forward(self, token_ids: Sequence[int], state: InferenceState, *, all_rows: bool) -> Logits:
+        native_state = _native_state(state)
+        ids = self._as_ids(token_ids)
+        logits = native_state.logits_buffer(len(ids) if all_rows else 1, self.config.vocab_size)
+        self._weights.forward(native_state.native, ids, logits, all_rows)
+        native_state.seq_len = native_state.native.length
+        return logits
+
+    def _as_ids(self, token_ids: Sequence[int]) -> NDArray[np.int32]:
+        num_ids = len(token_ids)
+        if not 1 <= num_ids <= self.max_batch:
+            raise InvalidInputError(f"A forward takes 1 to {self.max_batch} tokens, found {num_ids}.")
+        try:
+            ids = np.asarray(token_ids, dtype=np.int64)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"Token ids must be integers, found {token_ids!r:.80}.") from error
+        outside = (ids < 0) | (ids >= self.config.vocab_size)
+        if outside.any():
+            found = int(ids[outside][0])
+            raise InvalidInputError(f"Token ids must lie between 0 and {self.config.vocab_size - 1}, found {found}.")
+        return ids.astype(np.int32)
+
+
+def _native_state(state: InferenceState) -> NativeState:
+    if not isinstance(state, NativeState):
+        raise ModelError(f"A state of the native backend is required, found one of {type(state).__name__}.")
+    return state

@@ -1,0 +1,73 @@
+"""From a model file to a native model: hands over numbers and tensors, which the extension checks again and packs.
+
+The packed weights are a copy, so the file is not needed once a model is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cera_core.modelfile.description import LayerDescription, ModelDescription, describe
+from cera_native._native import Model as Weights
+from cera_native.backend import NativeModel
+from cera_native.threads import default_num_threads
+
+if TYPE_CHECKING:
+    from cera_core.modelfile.gguf import ModelFile, TensorInfo
+    from cera_native import NativeOptions
+
+INSTRUCTION_SET_VARIABLE = "CERA_NATIVE_ISA"
+OUTSIDE = -1  # in place of a layer's number
+
+
+def load_model(model_file: ModelFile, options: NativeOptions) -> NativeModel:
+    """Packs the weights of a file.
+
+    Raises:
+        InvalidInputError: The instruction set asked for is not there.
+        ModelFileError: The file cannot be loaded.
+        ModelError: There is not enough memory.
+    """
+    description = describe(model_file)
+    weights = _empty_weights(description, options)
+    for layer in description.layers:
+        _add_layer(weights, layer)
+    for role, info in description.tensors.items():
+        if role == "output.weight" and info.name == description.tensors["token_embd.weight"].name:
+            continue  # a tied head is the embedding
+        _set_tensor(weights, model_file, OUTSIDE, role, info)
+    for index, layer in enumerate(description.layers):
+        for role, info in layer.tensors.items():
+            _set_tensor(weights, model_file, index, role, info)
+    weights.finish()
+    return NativeModel(description.config, weights)
+
+
+def _empty_weights(description: ModelDescription, options: NativeOptions) -> Weights:
+    return Weights(
+        hidden_size=description.config.hidden_size,
+        head_dim=description.head_dim,
+        vocab_size=description.config.vocab_size,
+        rms_eps=description.rms_eps,
+        instruction_set=options.instruction_set or os.environ.get(INSTRUCTION_SET_VARIABLE, ""),
+        num_threads=options.threads or default_num_threads(),
+        half_cache=options.cache_type == "f16",
+    )
+
+
+def _add_layer(weights: Weights, layer: LayerDescription) -> None:
+    weights.add_layer(
+        num_heads=layer.num_heads,
+        num_kv_heads=layer.num_kv_heads,
+        feed_forward_size=layer.feed_forward_size,
+        frequencies=layer.rotary.frequencies(),
+        interleaved=layer.rotary.layout == "interleaved",
+    )
+
+
+def _set_tensor(weights: Weights, model_file: ModelFile, layer: int, role: str, info: TensorInfo) -> None:
+    data = model_file.tensor_bytes(info.name)
+    weights.set_tensor(
+        layer=layer, role=role, name=info.name, gguf_type=int(info.type), num_columns=info.shape[-1], data=data
+    )

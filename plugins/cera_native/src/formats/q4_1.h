@@ -1,0 +1,26 @@
+// Q4_1: half scale and half minimum, then 32 codes of 4 bits.
+#ifndef CERA_NATIVE_FORMATS_Q4_1_H_
+#define CERA_NATIVE_FORMATS_Q4_1_H_
+
+#include "formats/block.h"
+#include "formats/layouts.h"
+
+namespace cera {
+
+struct Q4_1 {
+  using Codes = FourBits;
+  using Scales = HalfScaleAndMinimum;
+  static constexpr int kZeroShift = kNoZeroPoint;
+  static constexpr int kFileBlock = 32, kFileBytes = 20;
+
+  static void Read(const uint8_t* row, int index, Block* block) {
+    const uint8_t* p = row + static_cast<size_t>(index) * kFileBytes;
+    block->scale = ReadUint16(p);
+    block->minimum = ReadUint16(p + 2);
+    ReadNibbles(p + 4, block->codes);
+  }
+};
+
+}  // namespace cera
+
+#endif  // CERA_NATIVE_FORMATS_Q4_1_H_

@@ -1,0 +1,234 @@
+#include "forward.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <algorithm>
+
+namespace cera {
+namespace {
+
+const float* DataOrNull(const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); }
+
+}  // namespace
+
+void ColumnBuffer::Resize(int num_columns, int most_width) {
+  const size_t size = static_cast<size_t>(num_columns) * most_width;
+  values.resize(size);
+  codes.resize(size);
+  sums.resize(size / kBlock);
+}
+
+Workspace::Workspace(const Model& model) : model(model), scratch(static_cast<size_t>(model.num_threads())) {
+  const size_t padded_head_dim = static_cast<size_t>(model.cache_shape().padded_head_dim());
+  for (ThreadScratch& own : scratch) {
+    own.gate.resize(kMaxRows * kBlock);
+    own.up.resize(kMaxRows * kBlock);
+    own.scores.resize(kMaxQueryRows * kChunkKeys);
+    own.partial.resize(kMaxQueryRows * padded_head_dim);
+    own.output.resize(kMaxQueryRows * padded_head_dim);
+  }
+}
+
+void Workspace::PrepareFor(int new_num_rows) {
+  if (new_num_rows <= num_rows) return;
+  num_rows = 0;  // should there not be enough memory
+  int most_heads = 0, most_kv_heads = 0, most_feed_forward = 0;
+  for (const Layer& layer : model.layers()) {
+    most_heads = std::max(most_heads, layer.num_heads);
+    most_kv_heads = std::max(most_kv_heads, layer.num_kv_heads);
+    most_feed_forward = std::max(most_feed_forward, layer.feed_forward_size);
+  }
+  const int hidden = model.shape().hidden_size, head_dim = model.shape().head_dim;
+  const size_t rows = static_cast<size_t>(new_num_rows);
+  residual.resize(rows * hidden);
+  normed.Resize(new_num_rows, hidden);
+  attended.Resize(new_num_rows, most_heads * head_dim);
+  gated.Resize(new_num_rows, most_feed_forward);
+  projected.resize(rows * (most_heads + 2 * most_kv_heads) * head_dim);
+  queries.resize(rows * most_heads * head_dim);
+  cosines.resize(rows * head_dim / 2);
+  sines.resize(rows * head_dim / 2);
+  num_rows = new_num_rows;
+}
+
+ForwardPass::ForwardPass(const Model& model, State& state, Workspace& workspace, Team& team, int thread)
+    : model_(model),
+      kernels_(model.kernels()),
+      state_(state),
+      ws_(workspace),
+      team_(team),
+      thread_(thread),
+      hidden_(model.shape().hidden_size),
+      head_dim_(model.shape().head_dim) {}
+
+void ForwardPass::Run(const int32_t* ids, int num_rows, int position, LogitsWanted wanted, float* logits) {
+  num_rows_ = num_rows;
+  position_ = position;
+  normed_ = ws_.normed.View(hidden_);
+  Embed(ids);
+  const Rotary* rotary = nullptr;
+  for (size_t i = 0; i < model_.layers().size(); ++i) {
+    const Layer& layer = model_.layers()[i];
+    if (rotary == nullptr || rotary->frequencies != layer.rotary.frequencies) TurnAngles(layer.rotary);
+    rotary = &layer.rotary;
+    team_.Barrier();
+    RunLayer(static_cast<int>(i));
+  }
+  team_.Barrier();
+  if (wanted != LogitsWanted::kNone) ComputeLogits(wanted, logits);
+  team_.Barrier();
+}
+
+void ForwardPass::Embed(const int32_t* ids) {
+  const Range rows = Share(num_rows_);
+  for (int i = rows.first; i < rows.last; ++i) {
+    model_.embedding().ReadRow(ids[i], ws_.residual.data() + static_cast<size_t>(i) * hidden_);
+  }
+}
+
+void ForwardPass::TurnAngles(const Rotary& rotary) {
+  const Range rows = Share(num_rows_);
+  for (int i = rows.first; i < rows.last; ++i) {
+    const size_t offset = static_cast<size_t>(i) * (head_dim_ / 2);
+    RotaryAngles(rotary, position_ + i, ws_.cosines.data() + offset, ws_.sines.data() + offset);
+  }
+}
+
+void ForwardPass::RunLayer(int index) {
+  const Layer& layer = model_.layers()[index];
+  const int queries = layer.num_heads * head_dim_, keys = layer.num_kv_heads * head_dim_;
+  const size_t width = static_cast<size_t>(queries + 2 * keys);
+  float* projected = ws_.projected.data();
+  attended_ = ws_.attended.View(queries);
+  gated_ = ws_.gated.View(layer.feed_forward_size);
+
+  Normalise(layer.attention_norm.data());
+  team_.Barrier();
+  const Product projections[] = {
+      {&layer.query, DataOrNull(layer.query_bias), projected, width, false},
+      {&layer.key, DataOrNull(layer.key_bias), projected + queries, width, false},
+      {&layer.value, DataOrNull(layer.value_bias), projected + queries + keys, width, false}};
+  Multiply(projections, 3, normed_);
+  team_.Barrier();
+  RotateAndStore(layer, index);
+  team_.Barrier();
+  Attend(layer, index);
+  team_.Barrier();
+  float* residual = ws_.residual.data();
+  if (head_dim_ % kBlock != 0) {  // blocks span heads, so they are only known now
+    QuantiseAttended();
+    team_.Barrier();
+  }
+  const Product output = {&layer.output, DataOrNull(layer.output_bias), residual, static_cast<size_t>(hidden_), true};
+  Multiply(&output, 1, attended_);
+  team_.Barrier();
+  Normalise(layer.feed_forward_norm.data());
+  team_.Barrier();
+  GateAndUp(layer);
+  team_.Barrier();
+  const Product down = {&layer.down, nullptr, residual, static_cast<size_t>(hidden_), true};
+  Multiply(&down, 1, gated_);
+}
+
+// Units of work are blocks of 32 elements of a row, so that one row occupies all threads too.
+void ForwardPass::Normalise(const float* weight) {
+  const int blocks_per_row = (hidden_ + kBlock - 1) / kBlock;
+  const Range share = Share(num_rows_ * blocks_per_row);
+  for (int unit = share.first; unit < share.last;) {
+    const int row = unit / blocks_per_row, first_block = unit % blocks_per_row;
+    const int last_block = std::min(blocks_per_row, first_block + share.last - unit);
+    const float* x = ws_.residual.data() + static_cast<size_t>(row) * hidden_;
+    const float scale = kernels_.rms_scale(x, hidden_, model_.shape().rms_eps);
+    const int first = first_block * kBlock, last = std::min(hidden_, last_block * kBlock);
+    float* y = normed_.column(row);
+    kernels_.scale_by(x, scale, weight, first, last, y);
+    const int num_whole_blocks = std::min(last_block, hidden_ / kBlock);
+    kernels_.quantise(y + first, row, first_block, num_whole_blocks, normed_.Quantised(num_rows_));
+    unit += last_block - first_block;
+  }
+}
+
+void ForwardPass::QuantiseAttended() {
+  const Range rows = Share(num_rows_);
+  for (int row = rows.first; row < rows.last; ++row) {
+    kernels_.quantise(attended_.column(row), row, 0, attended_.width / kBlock, attended_.Quantised(num_rows_));
+  }
+}
+
+void ForwardPass::MultiplyTiles(const Product& product, const Columns& x, Range tiles, float* y) {
+  const PackedMatrix& matrix = *product.matrix;
+  MultiplyArgs args;
+  args.tiles = matrix.tiles();
+  args.tile_bytes = matrix.tile_bytes();
+  args.num_rows = matrix.num_rows();
+  args.num_inner = matrix.num_columns();
+  args.first_tile = tiles.first;
+  args.num_tiles = tiles.last - tiles.first;
+  args.quantised = x.Quantised(num_rows_);
+  args.values = x.values;
+  args.values_stride = static_cast<size_t>(x.width);
+  args.num_columns = num_rows_;
+  args.bias = product.bias;
+  args.y = y;
+  args.y_stride = product.y_stride;
+  args.add = product.add;
+  kernels_.multiply[matrix.type()](args);
+}
+
+// Each thread takes an equal share of the bytes of all the products, as one run of tiles.
+void ForwardPass::Multiply(const Product* products, int num_products, const Columns& x) {
+  int64_t total = 0;
+  for (int i = 0; i < num_products; ++i) total += products[i].matrix->num_tiles() * TileCost(products[i]);
+  const int64_t first = total * thread_ / team_.num_threads(), last = total * (thread_ + 1) / team_.num_threads();
+  int64_t offset = 0;  // of the product in the total
+  for (int i = 0; i < num_products; ++i) {
+    const int64_t cost = TileCost(products[i]);
+    const int num_tiles = products[i].matrix->num_tiles();
+    // A tile belongs to the thread in whose share it begins.
+    const auto first_tile_from = [&](int64_t position) {
+      return static_cast<int>(std::clamp<int64_t>((position - offset + cost - 1) / cost, 0, num_tiles));
+    };
+    const Range tiles = {first < offset ? 0 : first_tile_from(first), last <= offset ? 0 : first_tile_from(last)};
+    if (tiles.first < tiles.last) MultiplyTiles(products[i], x, tiles, products[i].y + tiles.first * kTileRows);
+    offset += cost * num_tiles;
+  }
+}
+
+// Gate, up, and the product of the two, block by block: what a block needs stays in the cache.
+void ForwardPass::GateAndUp(const Layer& layer) {
+  ThreadScratch& own = ws_.scratch[thread_];
+  const Product gate = {&layer.gate, nullptr, nullptr, kBlock, false},
+                up = {&layer.up, nullptr, nullptr, kBlock, false};
+  const int num_tiles = layer.gate.num_tiles(), tiles_per_block = kBlock / kTileRows;
+  const Range blocks = Share((layer.feed_forward_size + kBlock - 1) / kBlock);
+  for (int block = blocks.first; block < blocks.last; ++block) {
+    const Range tiles = {block * tiles_per_block, std::min(num_tiles, (block + 1) * tiles_per_block)};
+    MultiplyTiles(gate, normed_, tiles, own.gate.data());
+    MultiplyTiles(up, normed_, tiles, own.up.data());
+    const int num_elements = std::min(kBlock, layer.feed_forward_size - block * kBlock);
+    for (int row = 0; row < num_rows_; ++row) {
+      const size_t offset = static_cast<size_t>(row) * kBlock;
+      float* y = gated_.column(row) + block * kBlock;
+      kernels_.silu_multiply(own.gate.data() + offset, own.up.data() + offset, num_elements, y);
+      if (num_elements == kBlock) kernels_.quantise(y, row, block, block + 1, gated_.Quantised(num_rows_));
+    }
+  }
+}
+
+void ForwardPass::ComputeLogits(LogitsWanted wanted, float* logits) {
+  if (wanted == LogitsWanted::kLast && num_rows_ > 1) {
+    if (thread_ == 0) {
+      memcpy(ws_.residual.data(), ws_.residual.data() + static_cast<size_t>(num_rows_ - 1) * hidden_,
+             static_cast<size_t>(hidden_) * sizeof(float));
+    }
+    num_rows_ = 1;
+    team_.Barrier();
+  }
+  Normalise(model_.output_norm().data());
+  team_.Barrier();
+  const Product head = {&model_.head(), nullptr, logits, static_cast<size_t>(model_.shape().vocab_size), false};
+  Multiply(&head, 1, normed_);
+}
+
+}  // namespace cera

@@ -1,0 +1,105 @@
+// A model's weights, packed and known to fit together, and one forward pass at a time over them.
+#ifndef CERA_NATIVE_MODEL_H_
+#define CERA_NATIVE_MODEL_H_
+
+#include <stdint.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "arena.h"
+#include "kernels.h"
+#include "kv_cache.h"
+#include "packed_matrix.h"
+#include "rotary.h"
+#include "thread_pool.h"
+
+namespace cera {
+
+struct Layer {
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int feed_forward_size = 0;
+  Rotary rotary;
+
+  std::vector<float> attention_norm, feed_forward_norm;
+  std::vector<float> query_norm, key_norm;                           // empty where the architecture has none
+  std::vector<float> query_bias, key_bias, value_bias, output_bias;  // likewise
+  PackedMatrix query, key, value, output;
+  PackedMatrix gate, up, down;
+
+  int group_size() const { return num_heads / num_kv_heads; }
+};
+
+struct ModelShape {
+  int hidden_size = 0;
+  int head_dim = 0;
+  int vocab_size = 0;
+  float rms_eps = 0;
+};
+
+// What a session adds to a model. Belongs to the model that made it.
+struct State {
+  State(uint64_t model_id, const CacheShape& shape, int max_length)
+      : model_id(model_id), max_length(max_length), cache(shape) {}
+
+  const uint64_t model_id;
+  const int max_length;
+  int length = 0;
+  KvCache cache;
+  std::mutex mutex;  // taken before the model's
+};
+
+struct Workspace;
+
+class Model {
+ public:
+  Model(const ModelShape& shape, const Kernels& kernels, int num_threads, bool half_cache);
+  ~Model();
+
+  // Building: layers with their sizes, then tensors by role ("attn_q.weight"; layer -1 for those outside the layers),
+  // then `Finish`, which checks that everything is there and fits. All throw Error or std::bad_alloc.
+  void AddLayer(int num_heads, int num_kv_heads, int feed_forward_size, Rotary rotary);
+  void SetTensor(int layer, const std::string& role, const RawTensor& tensor);
+  void Finish();
+
+  std::unique_ptr<State> NewState(int max_length) const;
+  std::unique_ptr<State> CopyState(State& state) const;
+  void Truncate(State& state, int length) const;
+
+  // Appends ids to the state; writes the logits of the last one or, with all_rows, of each. One call at a time runs,
+  // others wait. Throws Error or std::bad_alloc and leaves the state's length as it was.
+  void Forward(State& state, const int32_t* ids, int num_ids, bool all_rows, float* logits);
+
+  const ModelShape& shape() const { return shape_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  const Kernels& kernels() const { return kernels_; }
+  const CacheShape& cache_shape() const { return cache_shape_; }
+  const PackedMatrix& embedding() const { return embedding_; }
+  const PackedMatrix& head() const { return head_.empty() ? embedding_ : head_; }
+  const std::vector<float>& output_norm() const { return output_norm_; }
+  int num_threads() const { return pool_.num_threads(); }
+
+ private:
+  void RequireFinished(bool finished) const;
+  void CheckOwner(const State& state) const;
+  void CheckLayer(const Layer& layer, int index) const;
+
+  const uint64_t id_;
+  const ModelShape shape_;
+  const Kernels& kernels_;
+  CacheShape cache_shape_;
+  ThreadPool pool_;
+  Arena arena_;
+  std::vector<Layer> layers_;
+  PackedMatrix embedding_, head_;
+  std::vector<float> output_norm_;
+  std::unique_ptr<Workspace> workspace_;
+  std::mutex mutex_;
+};
+
+}  // namespace cera
+
+#endif  // CERA_NATIVE_MODEL_H_
