@@ -83,6 +83,8 @@ class History:
     def extend(self, token_ids: Sequence[int]) -> None:
         """Adds tokens, all or, if one is no 32-bit integer, none."""
         new_tokens = array("i", token_ids)
+        if not new_tokens:
+            return  # an array that is lent takes not even nothing
         length = self._length + len(new_tokens)
         if length > len(self._buffer):
             self._reserve(max(length, 2 * self._length))
