@@ -29,6 +29,8 @@ def write_summary(generation: Generation, writer: AnswerWriter, *, is_exact: boo
     for line in _lines(generation, is_exact=is_exact):
         out.print(Text(line))
     for name, drafter in generation.stats.drafters.items():
+        if not (drafter.num_drafts or drafter.num_faults):
+            continue
         out.print(Text.assemble("  ", (name, writer.style_of(name)), f": {_drafter_line(drafter)}"))
 
 
