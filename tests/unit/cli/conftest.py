@@ -22,6 +22,7 @@ from cera_core.testing.fakes import TableModel
 
 class Options(PluginOptions):
     seconds: float = 0.0  # a forward takes this long
+    order: int = 500  # tokens that count; with 1 the text soon repeats itself
 
 class SlowTableModel(TableModel):
     seconds = 0.0
@@ -31,7 +32,7 @@ class SlowTableModel(TableModel):
         return super().forward(token_ids, state)
 
 def load(model_file, options):
-    model = SlowTableModel(vocab_size=320, order=1, max_seq_len=512)
+    model = SlowTableModel(vocab_size=320, order=options.order, max_seq_len=512)
     model.seconds = options.seconds
     return model
 
@@ -75,7 +76,7 @@ def plugin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 @pytest.fixture
 def table_backend(plugin_folder: Path) -> None:
-    """Makes `auto` a backend that is fast and repeats itself."""
+    """Makes `auto` a backend that is fast, and whose text depends on every token before it."""
     install_plugin(plugin_folder, "table", TABLE_BACKEND)
 
 

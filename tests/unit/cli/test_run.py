@@ -16,6 +16,7 @@ from cera_core.cli import loading
 from support.tiny_gguf import write_tiny_gguf
 
 PROMPT = "the name of the line"
+REPETITIVE = ("--backend-option", "order=1", "--drafter", "prompt-lookup", "--ignore-eos")
 
 pytestmark = pytest.mark.usefixtures("table_backend")
 
@@ -84,11 +85,11 @@ def test_system_without_a_template_is_refused(cera: Callable[..., Any], tiny_mod
 @pytest.mark.parametrize("sampling", [[], ["--temperature", "0.1", "--seed", "5"]], ids=["greedy", "sampled"])
 def test_drafts_do_not_change_the_text(cera: Callable[..., Any], tiny_model: Path, sampling: list[str]) -> None:
     def answer(*flags: str) -> Any:
-        arguments = ("-m", tiny_model, "--json", "--max-tokens", "200", "--ignore-eos", *sampling, *flags)
+        arguments = ("-m", tiny_model, "--json", "--max-tokens", "200", *REPETITIVE, *sampling, *flags)
         return json.loads(cera("run", PROMPT, *arguments).out)
 
     plain = answer("--drafter", "none")
-    drafted = answer("--drafter", "prompt-lookup", "--no-adaptive", "--max-draft-tokens", "8")
+    drafted = answer("--no-adaptive", "--max-draft-tokens", "8")
     assert drafted["token_ids"] == plain["token_ids"]
     assert drafted["text"] == plain["text"]
     assert plain["stats"]["num_drafted"] == 0
@@ -124,9 +125,9 @@ def test_summary_is_plain_text_on_standard_error(
     cera: Callable[..., Any], tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    flags = ("--max-tokens", "100", "--ignore-eos", "--drafter", "prompt-lookup")
-    plain = cera("run", PROMPT, "-m", tiny_model, *flags)
-    outcome = cera("run", PROMPT, "-m", tiny_model, *flags, "--show-drafts")
+    arguments = ("run", PROMPT, "-m", tiny_model, "--max-tokens", "100", *REPETITIVE)
+    plain = cera(*arguments)
+    outcome = cera(*arguments, "--show-drafts")
     assert outcome.out == plain.out
     assert plain.err == ""
     assert "\N{ESCAPE}" not in outcome.err
