@@ -5,11 +5,13 @@ Exit codes: 0 done; 1 an unexpected failure; 2 something the caller can correct;
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -32,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character is no reason to stop
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+        with _warnings_as_lines():
             status = get_command(create_app()).main(list(arguments) or ["--help"], "cera", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -76,9 +77,23 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Writes a warning without the line of code it comes from."""
-    typer.echo(f"Warning: {message}", err=True)
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Lets warnings, and what cera logs, come out as one line each, without the line of code they come from."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        typer.echo(f"Warning: {message}", err=True)
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("Warning: %(message)s"))
+    log = logging.getLogger("cera")
+    log.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _reported(error: Exception) -> int:

@@ -1,5 +1,6 @@
 """The console script: help, plugin commands, and how every ending is told."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -144,6 +145,18 @@ def test_warning_is_one_line_on_standard_error(cera_process: Callable[..., Any],
     assert warning.startswith("Warning: ")
     assert "'never-heard-of'" in warning
     assert count.startswith("tokens: ")
+
+
+def test_what_cera_logs_is_one_line_on_standard_error(
+    cera: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("cera_core.cli.config"), "_settings", lambda _: [])
+    monkeypatch.setattr(
+        import_module("cera_core.cli.config"),
+        "write_table",
+        lambda *_: logging.getLogger("cera").warning("Mind the %s.", "gap"),
+    )
+    assert cera("config").err == cera("config").err == "Warning: Mind the gap.\n"
 
 
 def test_terminal_that_cannot_show_a_character_gets_a_question_mark(
