@@ -64,12 +64,23 @@ def read_sources(path: Path, *, one_a_line: bool) -> list[Source]:
     Raises:
         InvalidInputError: The file cannot be read, or a line is malformed.
     """
-    text = _read_text(path)
     if path.suffix.lower() in JSON_LINES_SUFFIXES:
-        return [Source(place, _content(line, place)) for place, line in _lines(path, text)]
+        return [parse_json_line(line, place) for place, line in read_lines(path)]
     if one_a_line:
-        return [Source(place, line) for place, line in _lines(path, text)]
+        return [Source(place, line) for place, line in read_lines(path)]
+    text = _read_text(path)
     return [Source(str(path), text)] if text else []
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields the lines of a UTF-8 file that are not blank, each with its place before it.
+
+    Raises:
+        InvalidInputError: The file cannot be read.
+    """
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield f"{path}, line {number}", line
 
 
 def given_sources(option: str, contents: Iterable[str | tuple[int, ...]]) -> list[Source]:
@@ -99,15 +110,12 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
-def _lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    """Yields the lines that are not blank, each with its place."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield f"{path}, line {number}", line
+def parse_json_line(line: str, place: str) -> Source:
+    """Reads one line of a JSON lines file.
 
-
-def _content(line: str, place: str) -> str | tuple[int, ...]:
-    """Reads one line of a JSON lines file."""
+    Raises:
+        InvalidInputError: It is no JSON, or of another form than `read_sources` says.
+    """
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
@@ -118,9 +126,9 @@ def _content(line: str, place: str) -> str | tuple[int, ...]:
         given = [key for key in ("text", "token_ids") if key in value]
         value = value[given[0]] if len(given) == 1 else None
     if isinstance(value, str) and value:
-        return value
+        return Source(place, value)
     if isinstance(value, list) and value and all(_is_id(item) for item in value):
-        return tuple(value)
+        return Source(place, tuple(value))
     raise InvalidInputError(f"{place}: must be {FORMS}, and not empty, found {_shortened(line)}. Correct the line.")
 
 

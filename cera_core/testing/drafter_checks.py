@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from cera_core.drafter import Draft, Drafter
 from cera_core.speculation.history import History
@@ -218,12 +219,8 @@ def _draft(drafter: Drafter, tokens: Sequence[int], max_k: int) -> Draft:
     """Asks for a draft and gives it one form."""
     answer = drafter.draft(tokens, max_k)
     draft = answer if isinstance(answer, Draft) else Draft(answer)
-    return Draft(
-        list(draft.token_ids),
-        confidences=None if draft.confidences is None else list(draft.confidences),
-        match_length=draft.match_length,
-        source=draft.source,
-    )
+    confidences = None if draft.confidences is None else list(draft.confidences)
+    return replace(draft, token_ids=list(draft.token_ids), confidences=confidences)
 
 
 def _require_equal(found: Draft, required: Draft, what: str) -> None:

@@ -12,15 +12,25 @@ import random
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
+from cera_aho_corasick.drafter import AhoCorasickDrafter
+from cera_aho_corasick.index import PhraseIndex
 from cera_core.drafter import Drafter
 from cera_core.speculation.history import History
 from cera_prompt_lookup import PromptLookupDrafter
 from cera_suffix_automaton.drafter import SuffixAutomatonDrafter
 
+
+def some_phrases() -> list[list[int]]:
+    rng = random.Random(4)
+    return [[int(50_000 ** rng.random()) for _ in range(12)] for _ in range(2_000)]
+
+
 DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "prompt-lookup": PromptLookupDrafter,
     "suffix-automaton": SuffixAutomatonDrafter,
+    "aho-corasick": partial(AhoCorasickDrafter, PhraseIndex(some_phrases(), 2, 32)),
 }
 
 

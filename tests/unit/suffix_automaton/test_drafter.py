@@ -9,24 +9,10 @@ from cera_core.testing.drafter_checks import DRAFTER_CHECKS, sample_histories
 from cera_suffix_automaton import SuffixAutomatonOptions, cera_register_drafters
 from cera_suffix_automaton.corpus import Corpus
 from cera_suffix_automaton.drafter import SuffixAutomatonDrafter
+from support.letter_tokenizer import CONTEXT, letters
 from support.scaling import broken_run, constant_run, growth, periodic
 
 OCCURRENCES = ("most-recent", "most-frequent", "earliest")
-
-
-class LetterTokenizer:
-    """A token for each character."""
-
-    vocab_size = 1000
-    fingerprint = "letters"
-
-    def encode(self, text, add_special=True, parse_special=False):
-        assert not add_special
-        assert not parse_special
-        return [ord(letter) for letter in text]
-
-
-CONTEXT = DrafterContext(tokenizer=LetterTokenizer(), vocab_size=1000, tokenizer_fingerprint="letters")
 
 
 def create(context=CONTEXT, **options):
@@ -94,11 +80,11 @@ def test_confidence_falls_where_earlier_occurrences_disagree():
 
 def test_longer_match_in_a_text_wins_and_ties_go_to_the_session():
     drafter = create(texts=["say: a b c d", "other"])
-    assert ids(drafter, [ord(letter) for letter in "a b"], 2) == [ord(" "), ord("c")]
-    assert drafter.draft([ord(letter) for letter in "a b"], 2).source == "texts[0][8:10]"
-    assert drafter.draft([ord(letter) for letter in "a bX a b"], 2).source == "texts[0][8:10]"
-    assert drafter.draft([ord(letter) for letter in "xa bXxa b"], 2).source == "history[4:6]"
-    assert drafter.draft([ord(letter) for letter in "a bXa b"], 2).source == "history[3:5]"
+    assert ids(drafter, letters("a b"), 2) == [ord(" "), ord("c")]
+    assert drafter.draft(letters("a b"), 2).source == "texts[0][8:10]"
+    assert drafter.draft(letters("a bX a b"), 2).source == "texts[0][8:10]"
+    assert drafter.draft(letters("xa bXxa b"), 2).source == "history[4:6]"
+    assert drafter.draft(letters("a bXa b"), 2).source == "history[3:5]"
 
 
 def test_draft_stops_at_the_end_of_a_text():
