@@ -88,7 +88,7 @@ class Sampler:
         )
         self._end_ids = _as_ids(end_ids)
         self._bias_ids = _as_ids(options.logit_bias)
-        self._biases = np.array(list(options.logit_bias.values()), np.float32)
+        self._biases = np.array(list(options.logit_bias.values()), np.float64)
         self._tokens: list[int] = []
         self._counts = np.zeros((2, 0), np.int32)  # by id: in prompt and output, in the output
         self._num_pushed = 0
@@ -222,8 +222,7 @@ def _draw(scores: Logits, options: GenerationOptions, position: int) -> int:
         kept = np.flatnonzero(weights >= options.min_p * weights.max())
         token_ids, weights = token_ids[kept], weights[kept]
     cumulative = np.cumsum(weights)
-    total = cumulative[-1]
-    drawn = min(uniform(options.seed, position) * total, np.nextafter(total, 0))  # the product may round up to `total`
+    drawn = uniform(options.seed, position) * cumulative[-1]  # below the total: no u < 1 rounds up to it
     return int(token_ids[np.searchsorted(cumulative, drawn, side="right")])
 
 
