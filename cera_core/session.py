@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from cera_core.drafter import Drafter
 from cera_core.drafting.choice import DrafterChoice, Drafting, SessionDrafters
+from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError, SessionBusyError
 from cera_core.generation import Generation, Outcome, Token, TokenStream, handed_out
 from cera_core.generation_options import GenerationOptions
 from cera_core.request import make_request, say_what_is_idle
 from cera_core.specs import GenerationEvent
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
-from cera_core.speculation.context import Context
+from cera_core.speculation.context import Context, checked_ids
 from cera_core.speculation.decode import DecodeLoop, count_faults
 from cera_core.speculation.finish import FinishRules, StopText
 from cera_core.speculation.sampling import Sampler
@@ -164,28 +165,44 @@ class Session:
             fork._is_cancelled = threading.Event()
             return fork
 
-    def generate(self, *, drafter: DrafterChoice | _Unchanged = UNCHANGED, **options: Any) -> Generation:
+    def generate(
+        self,
+        *,
+        drafter: DrafterChoice | _Unchanged = UNCHANGED,
+        prediction: str | Sequence[int] | None = None,
+        **options: Any,
+    ) -> Generation:
         """Generates from the committed tokens, and commits what is emitted.
 
         Args:
             drafter: A drafter's name or a drafter, for this call; None for none.
+            prediction: What the answer will resemble, text or token ids, for instance the file that is being edited;
+                it is drafted from, also behind a local difference.
             **options: As in `GenerationOptions`, for this call.
 
         Raises:
             InvalidInputError: There is nothing to go on from, or an option or the drafter is not usable.
             ModelError: The model failed; the session can be used again.
         """
-        stream = self.stream(drafter=drafter, **options)
+        stream = self.stream(drafter=drafter, prediction=prediction, **options)
         for _ in stream:
             pass
         return stream.generation
 
-    def stream(self, *, drafter: DrafterChoice | _Unchanged = UNCHANGED, **options: Any) -> TokenStream:
+    def stream(
+        self,
+        *,
+        drafter: DrafterChoice | _Unchanged = UNCHANGED,
+        prediction: str | Sequence[int] | None = None,
+        **options: Any,
+    ) -> TokenStream:
         """Generates like `generate`, and hands out each token when its text is certain."""
         request = make_request(
             self._options, options, vocab_size=self._model.config.vocab_size, has_tokenizer=self._tokenizer is not None
         )
         drafting = self._drafters.chosen(self._default_drafter if isinstance(drafter, _Unchanged) else drafter)
+        if prediction is not None:
+            drafting = self._drafters.with_prediction(drafting, self._prediction(prediction))
         say_what_is_idle(request, options, drafts=drafting is not None)
         if not self.position:
             raise InvalidInputError("There is nothing to go on from; 'append' a prompt of at least one token first.")
@@ -248,6 +265,14 @@ class Session:
             is_cancelled=self._is_cancelled.is_set,
             on_round=self._observers.round_finished if self._observers and self._observers.watch_rounds else None,
         )
+
+    def _prediction(self, prediction: str | Sequence[int]) -> PredictionDrafter:
+        """Makes the drafter of a prediction of the next answer."""
+        if isinstance(prediction, str):
+            if self._tokenizer is None:
+                raise InvalidInputError("A 'prediction' of text needs a tokenizer, and this session has none.")
+            prediction = self._tokenizer.encode(prediction, add_special=False)
+        return PredictionDrafter(checked_ids(prediction, self._model.config.vocab_size), self.position)
 
     def _ids_of(self, tokens: str | Sequence[int], *, is_at_start: bool = False) -> Sequence[int]:
         if isinstance(tokens, str):

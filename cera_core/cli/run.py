@@ -46,6 +46,10 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object at the end: text, tokens and all that was counted.")
     ] = False,
+    draft_from: Annotated[
+        Path | None,
+        typer.Option("--draft-from", metavar="FILE", help="Draft from this text too: what the answer will resemble."),
+    ] = None,
     pull: PullFlag = False,
 ) -> None:
     """Answers one prompt.
@@ -56,7 +60,8 @@ def run(
     engine = load_engine(engine_flags, may_pull=pull)
     session = engine.session()
     writer = AnswerWriter(show_drafts=show_drafts)
-    stream = _stream(engine, session, text, system, raw=raw)
+    prediction = None if draft_from is None else read_text(None, draft_from)
+    stream = _stream(engine, session, text, system, raw=raw, prediction=prediction)
     generation = write_answer(stream, session, None if as_json else writer)
     if as_json:
         write_json(_as_dict(engine, generation))
@@ -66,7 +71,9 @@ def run(
         raise typer.Exit(130)
 
 
-def _stream(engine: Engine, session: Session, text: str, system: str | None, *, raw: bool) -> TokenStream:
+def _stream(
+    engine: Engine, session: Session, text: str, system: str | None, *, raw: bool, prediction: str | None
+) -> TokenStream:
     """Begins the answer, through the model's chat template where there is one."""
     if engine.chat_template is None or raw:
         if system is not None:
@@ -74,10 +81,10 @@ def _stream(engine: Engine, session: Session, text: str, system: str | None, *, 
                 "'--system' needs a chat template; leave out '--raw', or take a model that has one."
             )
         session.append(text)
-        return session.stream()
+        return session.stream(prediction=prediction)
     messages = [{"role": "system", "content": system}] if system is not None else []
     messages.append({"role": "user", "content": text.removesuffix("\n")})
-    return engine.stream_chat(messages, session=session)
+    return engine.stream_chat(messages, session=session, prediction=prediction)
 
 
 def _as_dict(engine: Engine, generation: Generation) -> dict[str, Any]:

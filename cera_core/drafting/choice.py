@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cera_core.drafter import Drafter
+from cera_core.drafting.auto import AutoDrafter
 from cera_core.drafting.guard import GuardedDrafter
+from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.speculation.budget import Acceptance
 
@@ -54,6 +56,14 @@ class SessionDrafters:
         while len(self._kept) > MAX_KEPT:
             del self._kept[next(iter(self._kept))]
         return drafting
+
+    def with_prediction(self, drafting: Drafting | None, prediction: PredictionDrafter) -> Drafting:
+        """Returns a drafter for one answer that looks into a prediction of it, and asks the chosen one besides."""
+        members = [GuardedDrafter("prediction", prediction, self._vocab_size)]
+        if drafting is not None:
+            members.append(drafting.drafter)
+        combined = AutoDrafter(members)
+        return Drafting(combined, GuardedDrafter("prediction", combined, self._vocab_size))
 
     def reset(self) -> None:
         """Makes every drafter forget the session."""

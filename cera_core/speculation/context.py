@@ -150,19 +150,27 @@ class Context:
                 f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. Shorten the text, or "
                 "load the model with a larger 'context_length'."
             )
-        vocab_size = self.model.config.vocab_size
-        checked = []
-        for position, token_id in enumerate(token_ids):
-            try:
-                checked.append(operator.index(token_id))
-            except TypeError:
-                checked.append(-1)
-            if not 0 <= checked[-1] < vocab_size:
-                raise InvalidInputError(
-                    f"A token id must be an integer from 0 to {vocab_size - 1}; the one at position {position} is "
-                    f"{token_id!r}."
-                )
-        return checked
+        return checked_ids(token_ids, self.model.config.vocab_size)
+
+
+def checked_ids(token_ids: Sequence[int], vocab_size: int) -> list[int]:
+    """Returns ids as plain integers.
+
+    Raises:
+        InvalidInputError: One is no integer, or outside the vocabulary.
+    """
+    checked = []
+    for position, token_id in enumerate(token_ids):
+        try:
+            checked.append(operator.index(token_id))
+        except TypeError:
+            checked.append(-1)
+        if not 0 <= checked[-1] < vocab_size:
+            raise InvalidInputError(
+                f"A token id must be an integer from 0 to {vocab_size - 1}; the one at position {position} is "
+                f"{token_id!r}."
+            )
+    return checked
 
 
 def check_shape(rows: Logits, required: tuple[int, ...], model: Model) -> None:
