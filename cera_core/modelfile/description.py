@@ -5,7 +5,6 @@ A backend walks the description and checks nothing again. This module knows noth
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from cera_core.model import ModelConfig
 from cera_core.modelfile.architectures import ARCHITECTURES, UNSUPPORTED_SETTINGS, Architecture, Role
 from cera_core.modelfile.hyperparameters import damaged, positive_int, unsupported
 from cera_core.modelfile.rotary import FREQUENCY_FACTORS, Rotary, read_rotary
+from cera_core.near_match import did_you_mean
 
 if TYPE_CHECKING:
     from cera_core.modelfile.gguf import ModelFile, TensorInfo
@@ -104,9 +104,8 @@ def _architecture(model_file: ModelFile) -> Architecture:
     name = model_file.architecture
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
-    near = difflib.get_close_matches(name, ARCHITECTURES, n=1)
-    hint = f" The nearest is {near[0]!r}." if near else ""
     known = ", ".join(sorted(ARCHITECTURES))
+    hint = did_you_mean(name, ARCHITECTURES)
     raise unsupported(model_file, f"the architecture must be one of {known}, found {name!r}.{hint}")
 
 
