@@ -128,20 +128,19 @@ class NumpyModel(Model):
 
     def _checked(self, token_ids: Sequence[int], state: NumpyState) -> NDArray[np.int64]:
         """Returns the ids as an array, int64[n]."""
-        ids = np.asarray(token_ids)
-        if ids.ndim != 1 or not 1 <= len(ids) <= self.max_batch:
-            raise InvalidInputError(f"A forward takes 1..{self.max_batch} token ids, found an array {ids.shape}.")
-        if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.config.vocab_size:
-            bad = next(
-                x for x in token_ids if not (isinstance(x, int | np.integer) and 0 <= x < self.config.vocab_size)
-            )
-            raise InvalidInputError(f"Token ids must be integers in 0..{self.config.vocab_size - 1}, found {bad!r}.")
+        if not 1 <= len(token_ids) <= self.max_batch:
+            raise InvalidInputError(f"A forward takes 1..{self.max_batch} token ids, found {len(token_ids)}.")
+        vocab_size = self.config.vocab_size
+        for token_id in token_ids:
+            if not isinstance(token_id, int | np.integer) or not 0 <= token_id < vocab_size:
+                raise InvalidInputError(f"Token ids must be integers in 0..{vocab_size - 1}, found {token_id!r}.")
+        ids = np.array(token_ids, np.int64)
         if state.seq_len + len(ids) > state.max_seq_len:
             raise ContextFullError(
                 f"The context holds {state.max_seq_len} tokens and has {state.seq_len}; {len(ids)} more do not fit. "
                 "Shorten the text, or make the state larger."
             )
-        return ids.astype(np.int64)
+        return ids
 
 
 def _turns(rotary: Rotary, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
