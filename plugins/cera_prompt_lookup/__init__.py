@@ -22,7 +22,7 @@ from cera_core.drafting.confidence import copy_confidence
 DEFAULT_NGRAM_MAX = 4
 DEFAULT_NGRAM_MIN = 2
 MAX_OCCURRENCES_COMPARED = 8
-MAX_MATCH_COUNTED = 16
+MAX_MATCH_COUNTED = 32
 
 
 def prompt_lookup(tokens: Sequence[int], ngram: int, max_k: int) -> list[int]:

@@ -9,4 +9,4 @@ def test_confidence_grows_with_match_and_agreement():
 
 
 def test_confidence_is_a_chance_for_any_match():
-    assert all(0 <= copy_confidence(length, share) <= 1 for length in (0, 1, 1_000_000) for share in (0.0, 0.5, 1.0))
+    assert all(0 <= copy_confidence(length, share) <= 1 for length in (1, 2, 1_000_000) for share in (0.0, 0.5, 1.0))

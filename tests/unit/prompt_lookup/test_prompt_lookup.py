@@ -68,10 +68,10 @@ def test_confidence_falls_where_earlier_occurrences_disagree():
     assert unanimous.confidences[1] == divided.confidences[1]
 
 
-def test_match_is_counted_beyond_the_ngram_up_to_16_tokens():
+def test_match_is_counted_beyond_the_ngram_up_to_32_tokens():
     passage = list(range(40))
-    drafts = [PromptLookupDrafter(2, 2).draft(passage + passage[:length], 1) for length in (1, 2, 5, 16, 30)]
-    assert [draft.match_length for draft in drafts] == [None, 2, 5, 16, 16]
+    drafts = [PromptLookupDrafter(2, 2).draft(passage + passage[:length], 1) for length in (1, 2, 5, 32, 39)]
+    assert [draft.match_length for draft in drafts] == [None, 2, 5, 32, 32]
 
 
 def test_minimum_follows_a_maximum_below_it():
