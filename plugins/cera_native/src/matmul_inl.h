@@ -79,6 +79,8 @@ CERA_INLINE Floats DotBlock(const Bytes* codes, const int8_t* x, const BlockSums
   return ToFloats(AddInts(first, DotHalf<kWide>(BroadcastInt(0), codes + 4, x + 16)));
 }
 
+CERA_INLINE Floats HalfRow(const uint8_t* p) { return LoadHalfs(reinterpret_cast<const uint16_t*>(p)); }
+
 // The scales of one block of the weights, and how the block's sum joins a column's: the format's formula.
 template <class Scales>
 struct TileScales;
@@ -87,7 +89,7 @@ template <>
 struct TileScales<HalfScale> {
   Floats scale;
 
-  CERA_INLINE TileScales(const uint8_t* group, int) : scale(LoadHalfs(reinterpret_cast<const uint16_t*>(group))) {}
+  CERA_INLINE TileScales(const uint8_t*, const uint8_t* scales, int place) : scale(HalfRow(scales + 32 * place)) {}
 
   template <class Format>
   CERA_INLINE Floats Accumulate(const Bytes* codes, const int8_t* x, const BlockSums& sums, Floats total) const {
@@ -95,7 +97,7 @@ struct TileScales<HalfScale> {
   }
 };
 
-// Both layouts with minima: the minimum meets the sum of the activations of the block.
+// Both kinds of scales with minima: the minimum meets the sum of the activations of the block.
 struct ScaleAndMinimum {
   Floats scale, minimum;
 
@@ -108,30 +110,25 @@ struct ScaleAndMinimum {
 
 template <>
 struct TileScales<HalfScaleAndMinimum> : ScaleAndMinimum {
-  CERA_INLINE TileScales(const uint8_t* group, int) {
-    scale = LoadHalfs(reinterpret_cast<const uint16_t*>(group));
-    minimum = LoadHalfs(reinterpret_cast<const uint16_t*>(group + 32));
-  }
+  CERA_INLINE TileScales(const uint8_t*, const uint8_t* scales, int)
+      : ScaleAndMinimum{HalfRow(scales), HalfRow(scales + 32)} {}
 };
 
 template <>
 struct TileScales<FineScaleAndMinimum> : ScaleAndMinimum {
-  CERA_INLINE TileScales(const uint8_t* group, int index) {
-    const uint8_t* fine = group + 64 + 32 * index;
-    scale = Multiply(LoadHalfs(reinterpret_cast<const uint16_t*>(group)), LoadUint8s(fine));
-    minimum = Multiply(LoadHalfs(reinterpret_cast<const uint16_t*>(group + 32)), LoadUint8s(fine + 16));
-  }
+  CERA_INLINE TileScales(const uint8_t* header, const uint8_t* scales, int place)
+      : ScaleAndMinimum{Multiply(HalfRow(header), LoadUint8s(scales + 32 * place)),
+                        Multiply(HalfRow(header + 32), LoadUint8s(scales + 32 * place + 16))} {}
 };
 
 template <>
 struct TileScales<FineHalfScales> {
   Floats first, second;
 
-  CERA_INLINE TileScales(const uint8_t* group, int index) {
-    const Floats scale = LoadHalfs(reinterpret_cast<const uint16_t*>(group));
-    const int8_t* fine = reinterpret_cast<const int8_t*>(group + 32 + 32 * index);
-    first = Multiply(scale, LoadInt8s(fine));
-    second = Multiply(scale, LoadInt8s(fine + 16));
+  CERA_INLINE TileScales(const uint8_t* header, const uint8_t* scales, int place) {
+    const auto* fine = reinterpret_cast<const int8_t*>(scales + 32 * place);
+    first = Multiply(HalfRow(header), LoadInt8s(fine));
+    second = Multiply(HalfRow(header), LoadInt8s(fine + 16));
   }
 
   template <class Format>
@@ -179,22 +176,23 @@ __attribute__((noinline)) void MultiplyTile(const uint8_t* tile, int num_blocks,
                                             int stride, const TileOutput& output) {
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
-  const uint8_t* scales = tile + static_cast<size_t>(num_blocks) * Codes::kBytes;
+  using Layout = TileLayout<Codes, Scales>;
+  constexpr int kAhead = kPrefetchBlocks / Layout::kRunBlocks * Layout::kRunBytes;
   Floats totals[kColumns];
 #pragma GCC unroll 8
   for (int j = 0; j < kColumns; ++j) totals[j] = Broadcast(0.0f);
   for (int block = 0; block < num_blocks; ++block) {
-    const uint8_t* group = scales + block / Scales::kBlocks * Scales::kBytes;
-    Prefetch<Codes::kBytes>(tile + kPrefetchBlocks * Codes::kBytes);
-    Prefetch<64>(group + kPrefetchBlocks / Scales::kBlocks * Scales::kBytes);
+    const uint8_t* packed = tile + Layout::BlockCodes(block);
+    const uint8_t* scales = tile + Layout::RunScales(block);
+    Prefetch<64>(scales + kAhead);
+    Prefetch<Codes::kBytes>(packed + kAhead);
     Bytes codes[8];
-    Unpack(Codes(), tile, codes);
-    const TileScales<Scales> tile_scales(group, block % Scales::kBlocks);
+    Unpack(Codes(), packed, codes);
+    const TileScales<Scales> tile_scales(tile + Layout::Header(block), scales, Layout::Place(block));
 #pragma GCC unroll 8
     for (int j = 0; j < kColumns; ++j) {
       totals[j] = tile_scales.template Accumulate<Format>(codes, x + j * kBlock, sums[j], totals[j]);
     }
-    tile += Codes::kBytes;
     x += stride * kBlock;
     sums += stride;
   }

@@ -25,15 +25,9 @@ struct CodeFormat {
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
 
-  static uint8_t* ScalesOf(uint8_t* tile, int num_blocks, int block) {
-    return tile + static_cast<size_t>(num_blocks) * Codes::kBytes + block / Scales::kBlocks * Scales::kBytes;
-  }
+  using Layout = TileLayout<Codes, Scales>;
 
-  static size_t TileBytes(int num_columns) {
-    const size_t num_blocks = static_cast<size_t>(num_columns) / kBlock;
-    const size_t num_groups = (num_blocks + Scales::kBlocks - 1) / Scales::kBlocks;
-    return num_blocks * Codes::kBytes + num_groups * Scales::kBytes;
-  }
+  static size_t TileBytes(int num_columns) { return Layout::NumBytes(num_columns / kBlock); }
 
   static void PackTile(const uint8_t* rows, size_t row_bytes, int num_rows, int num_columns, uint8_t* tile) {
     const int num_blocks = num_columns / kBlock;
@@ -41,8 +35,8 @@ struct CodeFormat {
       for (int i = 0; i < num_blocks; ++i) {
         Block block;
         Format::Read(rows + row * row_bytes, i, &block);
-        Codes::Put(block.codes, row, tile + static_cast<size_t>(i) * Codes::kBytes);
-        Scales::Put(block, row, i % Scales::kBlocks, ScalesOf(tile, num_blocks, i));
+        Codes::Put(block.codes, row, tile + Layout::BlockCodes(i));
+        Scales::Put(block, row, Layout::Place(i), tile + Layout::Header(i), tile + Layout::RunScales(i));
       }
     }
   }
@@ -52,11 +46,11 @@ struct CodeFormat {
     const int num_blocks = num_columns / kBlock;
     for (int i = 0; i < num_blocks; ++i) {
       Block block;
-      Scales::Get(ScalesOf(const_cast<uint8_t*>(tile), num_blocks, i), row, i % Scales::kBlocks, &block);
+      Scales::Get(tile + Layout::Header(i), tile + Layout::RunScales(i), row, Layout::Place(i), &block);
       const float minimum = FloatFromHalf(block.minimum) * static_cast<float>(block.fine_minimum);
       for (int k = 0; k < kBlock; ++k) {
         const float scale = FloatFromHalf(block.scale) * static_cast<float>(block.fine_scales[k / 16]);
-        const int code = Codes::Get(tile + static_cast<size_t>(i) * Codes::kBytes, row, k) - kZeroPoint;
+        const int code = Codes::Get(tile + Layout::BlockCodes(i), row, k) - kZeroPoint;
         weights[i * kBlock + k] = scale * static_cast<float>(code) + minimum;
       }
     }

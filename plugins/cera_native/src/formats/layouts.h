@@ -1,4 +1,8 @@
-// How a tile of sixteen rows lies in memory: first the codes of all its blocks, then their scales.
+// How a tile of sixteen rows lies in memory: as one stream of cache lines, read in the order in which they lie.
+//
+// A group of blocks is a header (numbers that hold for all of them, if there are any), then runs of one or two blocks:
+// one cache line of scales, then codes. Order matters: with all scales behind all codes the same products took twice as
+// long.
 //
 // A tile's codes of one block of 32 are eight registers of 64 bytes; register i holds in lane r (four bytes) the
 // weights 4i to 4i + 3 of row r. Layouts differ in how they pack these registers. Kernels unpack them in matmul_inl.h.
@@ -84,59 +88,87 @@ struct EightBits {
   static int Get(const uint8_t* packed, int row, int k) { return packed[k / 4 * 64 + 4 * row + k % 4]; }
 };
 
-// Scales lie in groups of kBlocks blocks, kBytes each, every number as an array over the sixteen rows.
+// Where the numbers of a block are. Every number is an array over the sixteen rows; `place` is the block's in its run.
+//
+// kHeaderBytes, kRuns and kRunBlocks are those of a group.
 struct HalfScale {
-  static constexpr int kBlocks = 1, kBytes = 32;
+  static constexpr int kHeaderBytes = 0, kRuns = 1, kRunBlocks = 2;
 
-  static void Put(const Block& block, int row, int, uint8_t* group) { memcpy(group + 2 * row, &block.scale, 2); }
-  static void Get(const uint8_t* group, int row, int, Block* block) { memcpy(&block->scale, group + 2 * row, 2); }
+  static void Put(const Block& block, int row, int place, uint8_t*, uint8_t* scales) {
+    memcpy(scales + 32 * place + 2 * row, &block.scale, 2);
+  }
+  static void Get(const uint8_t*, const uint8_t* scales, int row, int place, Block* block) {
+    memcpy(&block->scale, scales + 32 * place + 2 * row, 2);
+  }
 };
 
 struct HalfScaleAndMinimum {
-  static constexpr int kBlocks = 1, kBytes = 64;
+  static constexpr int kHeaderBytes = 0, kRuns = 1, kRunBlocks = 1;
 
-  static void Put(const Block& block, int row, int, uint8_t* group) {
-    memcpy(group + 2 * row, &block.scale, 2);
-    memcpy(group + 32 + 2 * row, &block.minimum, 2);
+  static void Put(const Block& block, int row, int, uint8_t*, uint8_t* scales) {
+    memcpy(scales + 2 * row, &block.scale, 2);
+    memcpy(scales + 32 + 2 * row, &block.minimum, 2);
   }
-  static void Get(const uint8_t* group, int row, int, Block* block) {
-    memcpy(&block->scale, group + 2 * row, 2);
-    memcpy(&block->minimum, group + 32 + 2 * row, 2);
+  static void Get(const uint8_t*, const uint8_t* scales, int row, int, Block* block) {
+    memcpy(&block->scale, scales + 2 * row, 2);
+    memcpy(&block->minimum, scales + 32 + 2 * row, 2);
   }
 };
 
-// Half scales, half minima, then for each block fine scales and fine minima.
+// Half scales and half minima in the header; for each block fine scales and fine minima.
 struct FineScaleAndMinimum {
-  static constexpr int kBlocks = 8, kBytes = 64 + 8 * 32;
+  static constexpr int kHeaderBytes = 64, kRuns = 4, kRunBlocks = 2;
 
-  static void Put(const Block& block, int row, int index, uint8_t* group) {
-    HalfScaleAndMinimum::Put(block, row, 0, group);
-    group[64 + 32 * index + row] = static_cast<uint8_t>(block.fine_scales[0]);
-    group[80 + 32 * index + row] = block.fine_minimum;
+  static void Put(const Block& block, int row, int place, uint8_t* header, uint8_t* scales) {
+    memcpy(header + 2 * row, &block.scale, 2);
+    memcpy(header + 32 + 2 * row, &block.minimum, 2);
+    scales[32 * place + row] = static_cast<uint8_t>(block.fine_scales[0]);
+    scales[32 * place + 16 + row] = block.fine_minimum;
   }
-  static void Get(const uint8_t* group, int row, int index, Block* block) {
-    HalfScaleAndMinimum::Get(group, row, 0, block);
-    block->fine_scales[0] = block->fine_scales[1] = static_cast<int8_t>(group[64 + 32 * index + row]);
-    block->fine_minimum = group[80 + 32 * index + row];
+  static void Get(const uint8_t* header, const uint8_t* scales, int row, int place, Block* block) {
+    memcpy(&block->scale, header + 2 * row, 2);
+    memcpy(&block->minimum, header + 32 + 2 * row, 2);
+    block->fine_scales[0] = block->fine_scales[1] = static_cast<int8_t>(scales[32 * place + row]);
+    block->fine_minimum = scales[32 * place + 16 + row];
   }
 };
 
-// Half scales, then for each block the fine scales of its first and of its second half.
+// Half scales in the header, of which half is free; for each block the fine scales of its first and of its second half.
 struct FineHalfScales {
-  static constexpr int kBlocks = 8, kBytes = 32 + 8 * 32;
+  static constexpr int kHeaderBytes = 64, kRuns = 4, kRunBlocks = 2;
 
-  static void Put(const Block& block, int row, int index, uint8_t* group) {
-    HalfScale::Put(block, row, 0, group);
+  static void Put(const Block& block, int row, int place, uint8_t* header, uint8_t* scales) {
+    memcpy(header + 2 * row, &block.scale, 2);
     for (int half = 0; half < 2; ++half) {
-      group[32 + 32 * index + 16 * half + row] = static_cast<uint8_t>(block.fine_scales[half]);
+      scales[32 * place + 16 * half + row] = static_cast<uint8_t>(block.fine_scales[half]);
     }
   }
-  static void Get(const uint8_t* group, int row, int index, Block* block) {
-    HalfScale::Get(group, row, 0, block);
+  static void Get(const uint8_t* header, const uint8_t* scales, int row, int place, Block* block) {
+    memcpy(&block->scale, header + 2 * row, 2);
     for (int half = 0; half < 2; ++half) {
-      block->fine_scales[half] = static_cast<int8_t>(group[32 + 32 * index + 16 * half + row]);
+      block->fine_scales[half] = static_cast<int8_t>(scales[32 * place + 16 * half + row]);
     }
   }
+};
+
+// Where the codes and scales of a tile's blocks are.
+template <class Codes, class Scales>
+struct TileLayout {
+  static constexpr int kLine = 64;
+  static constexpr int kRunBlocks = Scales::kRunBlocks, kGroupBlocks = Scales::kRuns * kRunBlocks;
+  static constexpr int kRunBytes = kLine + kRunBlocks * Codes::kBytes;
+  static constexpr int kGroupBytes = Scales::kHeaderBytes + Scales::kRuns * kRunBytes;
+  static_assert(kGroupBytes % kLine == 0, "a tile is a stream of whole cache lines");
+
+  static size_t NumBytes(int num_blocks) {
+    return static_cast<size_t>((num_blocks + kGroupBlocks - 1) / kGroupBlocks) * kGroupBytes;
+  }
+  static size_t Header(int block) { return static_cast<size_t>(block / kGroupBlocks) * kGroupBytes; }
+  static size_t RunScales(int block) {
+    return Header(block) + Scales::kHeaderBytes + block % kGroupBlocks / kRunBlocks * kRunBytes;
+  }
+  static int Place(int block) { return block % kRunBlocks; }
+  static size_t BlockCodes(int block) { return RunScales(block) + kLine + Place(block) * Codes::kBytes; }
 };
 
 }  // namespace cera

@@ -98,23 +98,11 @@ CERA_INLINE Floats ToFloats(Ints a) {
 }
 // Rounds half to even; |a| < 2^22, where adding 1.5 * 2^23 leaves the integer in the low bits of the mantissa.
 CERA_INLINE Ints RoundToInts(Floats a) {
-  return ForEachLane<Ints>([&](int i) {
-    const float shifted = a.lane[i] + 12582912.0f;
-    int32_t bits;
-    memcpy(&bits, &shifted, sizeof(bits));
-    return static_cast<int32_t>(static_cast<uint32_t>(bits) - 0x4b400000u);
-  });
+  return ForEachLane<Ints>(
+      [&](int i) { return static_cast<int32_t>(__builtin_bit_cast(uint32_t, a.lane[i] + 12582912.0f) - 0x4b400000u); });
 }
-CERA_INLINE Ints BitsOf(Floats a) {
-  Ints result;
-  memcpy(result.lane, a.lane, sizeof(a.lane));
-  return result;
-}
-CERA_INLINE Floats FromBits(Ints a) {
-  Floats result;
-  memcpy(result.lane, a.lane, sizeof(a.lane));
-  return result;
-}
+CERA_INLINE Ints BitsOf(Floats a) { return __builtin_bit_cast(Ints, a); }
+CERA_INLINE Floats FromBits(Ints a) { return __builtin_bit_cast(Floats, a); }
 
 CERA_INLINE Bytes LoadBytes(const uint8_t* p) {
   Bytes result;
