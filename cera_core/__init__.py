@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cera_core.engine import Engine, create_drafter, load, load_model
     from cera_core.errors import (
         CeraError,
+        CeraWarning,
         ConfigError,
         ContextFullError,
         DownloadError,
@@ -53,6 +54,7 @@ _HOMES = {
     "cera_core.engine": ("Engine", "create_drafter", "load", "load_model"),
     "cera_core.errors": (
         "CeraError",
+        "CeraWarning",
         "ConfigError",
         "ContextFullError",
         "DownloadError",
@@ -88,6 +90,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CeraError",
+    "CeraWarning",
     "Config",
     "ConfigError",
     "ContextFullError",

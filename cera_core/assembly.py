@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cera_core.config import AUTO, NONE
-from cera_core.discovery import Plugins
+from cera_core.config import AUTO, NONE, Config
+from cera_core.discovery import Plugins, error_line
 from cera_core.drafter import Drafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
 from cera_core.drafting.guard import GuardedDrafter
-from cera_core.errors import CeraError, InvalidInputError, PluginError, UnsupportedModelError
+from cera_core.errors import CeraError, CeraWarning, InvalidInputError, PluginError, UnsupportedModelError
 from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
+from cera_core.registry import Registry
 from cera_core.specs import DrafterContext, ModelSpec
 from cera_core.validation import validated
 
@@ -43,7 +45,7 @@ def _make_auto(
     auto: AutoOptions, plugins: Plugins, options: Mapping[str, Mapping[str, Any]], context: DrafterContext
 ) -> AutoDrafter:
     """Combines the drafters named, all of which must be there, or those that suit."""
-    names = auto.drafters or _suitable_drafters(plugins, options)
+    names = dict.fromkeys(auto.drafters) or _suitable_drafters(plugins, options)
     members = []
     for name in names:
         if name in (AUTO, NONE):
@@ -87,7 +89,22 @@ def _call_plugin(owner: str, function: Any, *arguments: Any) -> Any:
         return function(*arguments)
     except CeraError:
         raise
-    except Exception as error:
-        raise PluginError(
-            f"The {owner} failed with {type(error).__name__}: {error}. Its plugin is at fault."
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"The {owner} failed with {error_line(error)}. Its plugin is at fault.") from error
+
+
+def warn_of_unused(config: Config, plugins: Plugins) -> None:
+    """Says which options belong to a drafter or backend that is not there, and so have no effect."""
+    left_out = {record.name for record in plugins.records if record.status != "loaded"}
+    tables: tuple[tuple[str, Iterable[str], Registry[Any]], ...] = (
+        ("drafters", config.drafters, plugins.drafters),
+        ("backends", config.backends, plugins.backends),
+    )
+    for table, names, registry in tables:
+        for name in names:
+            if not (name in registry or name in registry.reserved or name in left_out):
+                warnings.warn(
+                    f"The options in '{table}.{name}' have no effect. {registry.unknown(name)}",
+                    CeraWarning,
+                    stacklevel=3,
+                )

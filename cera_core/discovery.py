@@ -111,7 +111,7 @@ class Plugins:
             plugin = entry_point.load()
             drafters, models = self._register(plugin, record)
         except (Exception, SystemExit) as error:
-            self.records.append(replace(record, reason=_one_line(error)))
+            self.records.append(replace(record, reason=error_line(error)))
             return
         self.drafters.add(drafters, record.distribution)
         self.backends.add(models, record.distribution)
@@ -222,7 +222,7 @@ def unavailable_because(spec: ModelSpec) -> str | None:
     try:
         return spec.availability() or None
     except (Exception, SystemExit) as error:
-        return f"asking it failed with {_one_line(error)}"
+        return f"asking it failed with {error_line(error)}"
 
 
 def _new_manager() -> pluggy.PluginManager:
@@ -260,7 +260,7 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Returns an error of a plugin on one line; our own errors need no class name."""
     try:
         text = " ".join(str(error).split())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cera_core.assembly import make_drafter, make_model
+from cera_core.assembly import make_drafter, make_model, warn_of_unused
 from cera_core.config import AUTO, NONE, Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
@@ -165,6 +165,7 @@ def load(
     """
     config = _effective(config, model, backend, drafter, backend_options, drafter_options, options)
     plugins = discover(config.disabled_plugins)
+    warn_of_unused(config, plugins)
     model_file = open_model_file(resolve(config.model))
     return Engine(
         make_model(model_file, config.backend, plugins, config.backends),
@@ -214,6 +215,11 @@ def _effective(
     options: dict[str, Any],
 ) -> Config:
     """Lays the arguments of `load` over the settings."""
+    if drafter_options and not isinstance(drafter, str):
+        raise InvalidInputError(
+            "'drafter_options' are for a drafter that is chosen by name; this call "
+            f"{'turns drafting off' if drafter is None else 'brings its own drafter'}. Leave them out."
+        )
     if not isinstance(config, Config):
         config = load_config(None if config is None else Path(config))
     arguments: dict[str, Any] = {}

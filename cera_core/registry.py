@@ -24,12 +24,15 @@ class Registry(Mapping[str, Spec], Generic[Spec]):
         kind: What a spec stands for, for messages: `drafter` or `backend`.
         spec_type: The class of the specs.
         reserved: Names that mean something besides.
+
+    Attributes:
+        reserved: As above.
     """
 
     def __init__(self, kind: str, spec_type: type[Spec], reserved: Collection[str] = ()) -> None:
         self._kind = kind
         self._spec_type: type[Any] = spec_type
-        self._reserved = reserved
+        self.reserved = reserved
         self._specs: dict[str, Spec] = {}
         self._owners: dict[str, str] = {}
 
@@ -51,7 +54,7 @@ class Registry(Mapping[str, Spec], Generic[Spec]):
         names: set[str] = set()
         for spec in specs:
             self._check_values(spec)
-            if spec.name in self._reserved:
+            if spec.name in self.reserved:
                 raise PluginError(f"It registers the {self._kind} {spec.name!r}, a name that is reserved.")
             if spec.name in names:
                 raise PluginError(f"It registers the {self._kind} {spec.name!r} twice.")
@@ -73,7 +76,7 @@ class Registry(Mapping[str, Spec], Generic[Spec]):
 
     def unknown(self, name: str) -> UnknownNameError:
         """Makes the error for a name that is not here."""
-        known = [*self._specs, *self._reserved]
+        known = [*self._specs, *self.reserved]
         installed = ", ".join(sorted(known)) or "none"
         return UnknownNameError(
             f"There is no {self._kind} named {name!r}.{did_you_mean(name, known)} Installed: {installed}."

@@ -50,7 +50,11 @@ def validated(
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        complaints = [_complaint(details, model, owner, origin_of) for details in error.errors(include_url=False)]
+        complaints = [
+            _complaint(details, model, owner, origin_of)
+            for details in error.errors(include_url=False)
+            if details["type"] != "default_factory_not_called"  # a default that waits for a value complained of already
+        ]
         raise ConfigError(" ".join(complaints)) from error
 
 

@@ -69,3 +69,12 @@ def test_every_wrong_value_is_named() -> None:
 
 def test_a_long_value_is_shortened() -> None:
     assert len(complaint({"name": "X" * 10_000})) < 200
+
+
+def test_a_default_that_depends_on_a_wrong_value_is_no_second_complaint() -> None:
+    class Range(BaseModel):
+        high: int = Field(1, ge=0)
+        low: int = Field(default_factory=lambda values: values["high"])
+
+    with pytest.raises(ConfigError, match=r"^'high' of it must be greater than or equal to 0, but is -1\.$"):
+        validated(Range, {"high": -1}, owner="it")
