@@ -31,13 +31,23 @@ class NumpyOptions(PluginOptions):
         description="Where the weights of the matrices are: 'float32' holds them in memory, 4 bytes a weight; 'file' "
         "dequantises them from the mapped file in every forward, slow but in little memory. The text is the same.",
     )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        description="Threads for products; None takes one for each processor, at most 4. The text is the same.",
+    )
 
 
 def load(model_file: ModelFile, options: NumpyOptions) -> Model:
     """Makes a model from an open file."""
-    from cera_numpy.model import NumpyModel  # noqa: PLC0415 - heavy, and not needed for a listing
+    # Heavy, and not needed for a listing.
+    from cera_numpy.execution import Execution  # noqa: PLC0415
+    from cera_numpy.model import NumpyModel  # noqa: PLC0415
+    from cera_numpy.workers import Workers, default_num_threads  # noqa: PLC0415
 
-    return NumpyModel(model_file, exact=options.exact, keep_weights=options.weights == "float32")
+    workers = Workers(options.threads or default_num_threads())
+    keep_weights = options.weights == "float32"
+    return NumpyModel(model_file, Execution(options.exact, keep_weights, workers))
 
 
 @hookimpl

@@ -6,7 +6,6 @@ keys) is None.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,28 +19,18 @@ if TYPE_CHECKING:
     from cera_core.modelfile.description import LayerDescription, ModelDescription
     from cera_core.modelfile.gguf import ModelFile
     from cera_numpy.cache import LayerCache
+    from cera_numpy.execution import Execution
     from cera_numpy.weights import Floats
-
-
-def apply_to_all(function: Callable[..., Floats], *rows: Floats) -> Floats:
-    """Calls `function` once for all rows."""
-    return function(*rows)
-
-
-def apply_to_each(function: Callable[..., Floats], *rows: Floats) -> Floats:
-    """Calls `function` once for each row, so that no call knows how many rows there are."""
-    return np.concatenate([function(*(x[i : i + 1] for x in rows)) for i in range(len(rows[0]))])
 
 
 class BlockWeights:
     """The weights of one block, read from the file."""
 
-    def __init__(self, model_file: ModelFile, layer: LayerDescription, *, keep: bool, one_by_one: bool) -> None:
-        """Reads them; `keep` and `one_by_one` are those of `Matrix`."""
+    def __init__(self, model_file: ModelFile, layer: LayerDescription, execution: Execution) -> None:
         stored = {role: StoredTensor(model_file, info) for role, info in layer.tensors.items()}
 
         def matrix(*names: str) -> Matrix:
-            return Matrix([stored[f"{name}.weight"] for name in names], keep=keep, one_by_one=one_by_one)
+            return Matrix([stored[f"{name}.weight"] for name in names], execution)
 
         def bias(*names: str) -> Floats | None:
             if not any(f"{name}.bias" in stored for name in names):
@@ -74,24 +63,16 @@ class Block:
     """Computes one block."""
 
     def __init__(
-        self, model_file: ModelFile, model: ModelDescription, layer: LayerDescription, *, exact: bool, keep: bool
+        self, model_file: ModelFile, model: ModelDescription, layer: LayerDescription, execution: Execution
     ) -> None:
-        """Reads the weights.
-
-        Args:
-            model_file: The open file.
-            model: Its description.
-            layer: The part of the description that is about this block.
-            exact: Compute each row by itself.
-            keep: Hold dequantised matrices in memory.
-        """
+        """Reads the weights of one of the layers of `model`."""
         self._layer = layer
         self._head_dim = model.head_dim
         self._eps = model.rms_eps
         rows_of_scores = MAX_MULTIPLICATIONS // (PAGE_LENGTH * self._head_dim)
-        self._rows_per_piece = 1 if exact else max(1, rows_of_scores * layer.num_kv_heads // layer.num_heads)
-        self._apply = apply_to_each if exact else apply_to_all
-        self._weights = BlockWeights(model_file, layer, keep=keep, one_by_one=exact)
+        self._rows_per_piece = 1 if execution.exact else max(1, rows_of_scores * layer.num_kv_heads // layer.num_heads)
+        self._apply = execution.apply
+        self._weights = BlockWeights(model_file, layer, execution)
         self._norm_before_attention = partial(rms_norm, weight=self._weights.attention_norm, eps=self._eps)
         self._norm_before_feed_forward = partial(rms_norm, weight=self._weights.feed_forward_norm, eps=self._eps)
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from cera_core.errors import ContextFullError, InvalidInputError, ModelError, RewindError
 from cera_core.model import InferenceState, Model
-from cera_core.modelfile.description import ModelDescription, describe
-from cera_numpy.blocks import Block, apply_to_all, apply_to_each
+from cera_core.modelfile.description import describe
+from cera_numpy.blocks import Block
 from cera_numpy.cache import LayerCache, NumpyState
+from cera_numpy.execution import Execution
 from cera_numpy.layers import rms_norm
 from cera_numpy.weights import Matrix, StoredTensor
 
@@ -35,38 +36,38 @@ class NumpyModel(Model):
     supports_rewind = True
     supports_copy = True
 
-    def __init__(self, model_file: ModelFile, *, exact: bool = False, keep_weights: bool = True) -> None:
+    def __init__(self, model_file: ModelFile, execution: Execution | None = None) -> None:
         """Reads the weights.
 
         Args:
             model_file: An open file; it may be closed afterwards.
-            exact: Compute each row by itself; the model is then batch-invariant.
-            keep_weights: Hold dequantised matrices in memory; else dequantise them in every forward.
+            execution: How to compute; in exact mode the model is batch-invariant.
 
         Raises:
             ModelFileError: The file is damaged, or asks for something that is not there.
             ModelError: There is too little memory.
         """
+        execution = execution or Execution()
         description = describe(model_file)
         self.config = description.config
-        self.batch_invariant = exact
+        self.batch_invariant = execution.exact
         self._description = description
-        self._apply = apply_to_each if exact else apply_to_all
+        self._apply = execution.apply
         try:
             with np.errstate(all="ignore"):
-                self._read_weights(model_file, description, exact=exact, keep=keep_weights)
+                self._read_weights(model_file, execution)
         except MemoryError as error:
             raise ModelError(
                 f"The weights of {str(model_file.path)!r} need {4 * self.config.num_parameters / 1e9:.1f} GB as "
                 "float32, which is more memory than there is. Set the option 'weights' of the backend to 'file'."
             ) from error
 
-    def _read_weights(self, model_file: ModelFile, description: ModelDescription, *, exact: bool, keep: bool) -> None:
-        tensors = description.tensors
+    def _read_weights(self, model_file: ModelFile, execution: Execution) -> None:
+        tensors, layers = self._description.tensors, self._description.layers
         self._embedding = StoredTensor(model_file, tensors["token_embd.weight"])
-        self._blocks = [Block(model_file, description, layer, exact=exact, keep=keep) for layer in description.layers]
+        self._blocks = [Block(model_file, self._description, layer, execution) for layer in layers]
         self._output_norm = StoredTensor(model_file, tensors["output_norm.weight"]).vector()
-        self._head = Matrix([StoredTensor(model_file, tensors["output.weight"])], keep=keep, one_by_one=exact)
+        self._head = Matrix([StoredTensor(model_file, tensors["output.weight"])], execution)
 
     def new_state(self, max_seq_len: int | None = None) -> NumpyState:
         """Makes an empty state; memory is taken as the text grows.

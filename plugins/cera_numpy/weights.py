@@ -9,7 +9,7 @@ This module knows nothing of layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gguf
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cera_core.modelfile.gguf import ModelFile, TensorInfo
+    from cera_numpy.execution import Execution
 
     Floats = NDArray[np.float32]
 
@@ -29,6 +30,10 @@ MAX_TILE_DEPTH = 640
 TILES_PER_CHUNK = 8  # dequantised at once: large enough for NumPy's overhead, small enough for the cache
 # A larger product is spread over threads by OpenBLAS: too small to gain by it, and dear where cores are busy.
 MAX_MULTIPLICATIONS = 1 << 18
+# Threads share a product from about 0.3 ms on, counted in multiplications; reading a weight costs as much as eight.
+MULTIPLICATIONS_PER_READ = 8
+MIN_SHARED_COST = 15_000_000
+PIECES_PER_THREAD = 2
 
 
 class StoredTensor:
@@ -64,27 +69,22 @@ class Matrix:
         num_columns: Length of a row that goes in.
     """
 
-    def __init__(self, parts: Sequence[StoredTensor], *, keep: bool, one_by_one: bool) -> None:
-        """Takes the rows of one or several tensors as one matrix.
-
-        Args:
-            parts: Tensors with equally many columns, put one below the other.
-            keep: Hold the dequantised weights in memory; else they are dequantised anew in every product.
-            one_by_one: Multiply each row of activations by itself.
-        """
+    def __init__(self, parts: Sequence[StoredTensor], execution: Execution) -> None:
+        """Takes the rows of tensors with equally many columns, put one below the other, as one matrix."""
         self.num_rows = sum(part.num_rows for part in parts)
         self.num_columns = parts[0].num_columns
         self._parts = parts
+        self._workers = execution.workers
         self._num_tiles = -(-self.num_rows // TILE_WIDTH)
         self._depth = _tile_depth(self.num_columns)
-        self._multiply = _multiply_one_by_one if one_by_one else _multiply
-        self._kept = self._all_tiles() if keep else None
+        self._multiply = _multiply_one_by_one if execution.exact else _multiply
+        self._kept = self._all_tiles() if execution.keep_weights else None
 
     def product(self, x: Floats) -> Floats:
         """Multiplies rows of activations with the transposed matrix.
 
-        With `one_by_one`, each element is the sum of BLAS calls on one row and one tile, whose shape depends on
-        nothing else: its bits are the same whatever other rows there are.
+        In exact mode each element is the sum of BLAS calls on one row and one tile, whose shape depends on
+        nothing else: its bits are the same whatever other rows there are. How tiles are shared out never matters.
 
         Args:
             x: float32[n, num_columns].
@@ -93,35 +93,48 @@ class Matrix:
             float32[n, num_rows].
         """
         result = np.empty((len(x), self._num_tiles * TILE_WIDTH), np.float32)
-        rows_at_once = MAX_MULTIPLICATIONS // TILE_WIDTH // self._depth
-        columns = 0
-        for tiles in self._tile_chunks() if self._kept is None else (self._kept,):
-            target = result[:, columns : columns + len(tiles) * TILE_WIDTH]
-            for first in range(0, len(x), rows_at_once):
-                rows = x[first : first + rows_at_once]
-                target[first : first + len(rows)] = self._multiply(rows, tiles)
-            columns += target.shape[1]
+        num_at_once = MAX_MULTIPLICATIONS // TILE_WIDTH // self._depth
+        num_tiles = self._tiles_per_piece(len(x))
+
+        def multiply(start: int) -> None:
+            tiles = self._tiles(start, start + num_tiles)
+            columns = slice(start * TILE_WIDTH, (start + num_tiles) * TILE_WIDTH)
+            for first in range(0, len(x), num_at_once):
+                rows = slice(first, first + num_at_once)
+                result[rows, columns] = self._multiply(x[rows], tiles)
+
+        self._workers.for_each(multiply, range(0, self._num_tiles, num_tiles))
         return result[:, : self.num_rows]
+
+    def _tiles_per_piece(self, num_rows: int) -> int:
+        """Returns how many tiles are multiplied in one go; all of them, where sharing the work would not pay."""
+        if self._kept is None:
+            return TILES_PER_CHUNK
+        cost = self.num_rows * self.num_columns * (num_rows + MULTIPLICATIONS_PER_READ)
+        if self._workers.num_threads == 1 or cost < MIN_SHARED_COST:
+            return self._num_tiles
+        return -(-self._num_tiles // (self._workers.num_threads * PIECES_PER_THREAD))
 
     def _all_tiles(self) -> Floats:
         """Returns float32[tiles across, tiles down, depth, TILE_WIDTH]."""
         tiles = np.empty((self._num_tiles, self.num_columns // self._depth, self._depth, TILE_WIDTH), np.float32)
-        first = 0
-        for chunk in self._tile_chunks():
-            tiles[first : first + len(chunk)] = chunk
-            first += len(chunk)
+
+        def fill(start: int) -> None:
+            tiles[start : start + TILES_PER_CHUNK] = self._dequantised(start, start + TILES_PER_CHUNK)
+
+        self._workers.for_each(fill, range(0, self._num_tiles, TILES_PER_CHUNK))
         return tiles
 
-    def _tile_chunks(self) -> Iterable[Floats]:
-        """Yields the tiles in order, a few at a time; rows missing in the last one are zeros."""
-        rows_per_chunk = TILE_WIDTH * TILES_PER_CHUNK
-        for start in range(0, self.num_rows, rows_per_chunk):
-            stop = min(start + rows_per_chunk, self.num_rows)
-            num_tiles = -(-(stop - start) // TILE_WIDTH)
-            rows = np.zeros((num_tiles * TILE_WIDTH, self.num_columns), np.float32)
-            self._copy_rows(start, rows[: stop - start])
-            tiles = rows.reshape(num_tiles, TILE_WIDTH, -1, self._depth)
-            yield np.ascontiguousarray(tiles.transpose(0, 2, 3, 1))
+    def _tiles(self, start: int, stop: int) -> Floats:
+        """Returns some of the tiles; `stop` may lie beyond the last."""
+        return self._dequantised(start, stop) if self._kept is None else self._kept[start:stop]
+
+    def _dequantised(self, start: int, stop: int) -> Floats:
+        """Makes some of the tiles; rows missing in the last one are zeros."""
+        num_tiles = min(stop, self._num_tiles) - start
+        rows = np.zeros((num_tiles * TILE_WIDTH, self.num_columns), np.float32)
+        self._copy_rows(start * TILE_WIDTH, rows[: self.num_rows - start * TILE_WIDTH])
+        return np.ascontiguousarray(rows.reshape(num_tiles, TILE_WIDTH, -1, self._depth).transpose(0, 2, 3, 1))
 
     def _copy_rows(self, start: int, target: Floats) -> None:
         """Fills `target` with the rows from `start` on, across the borders of the parts."""

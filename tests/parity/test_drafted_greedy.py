@@ -17,6 +17,7 @@ from cera_core import Drafter, greedy_generate_spec
 from cera_core.modelfile.gguf import open_model_file
 from cera_core.modelfile.tokenizer import load_tokenizer
 from cera_core.testing.drafters import OracleDrafter, RandomDrafter
+from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
 from cera_prompt_lookup import PromptLookupDrafter
 from support.tiny_gguf import ARCHITECTURES, write_tiny_gguf
@@ -52,7 +53,7 @@ class TestTinyModels:
     @pytest.fixture
     def model(self, tmp_path: Path, architecture: str, exact: bool) -> NumpyModel:
         path = write_tiny_gguf(tmp_path / "tiny.gguf", architecture=architecture)
-        return NumpyModel(open_model_file(path), exact=exact)
+        return NumpyModel(open_model_file(path), Execution(exact=exact))
 
     @pytest.mark.parametrize("k", DRAFT_LENGTHS)
     def test_a_drafter_that_is_sometimes_wrong(self, model: NumpyModel, k: int) -> None:
@@ -79,7 +80,7 @@ class TestTinyModels:
 @pytest.fixture(scope="module", params=[True, False], ids=["exact", "default"])
 def smollm2(request: pytest.FixtureRequest, model_path: Callable[[str], Path]) -> NumpyModel:
     with open_model_file(model_path("smollm2-135m")) as model_file:
-        return NumpyModel(model_file, exact=request.param)
+        return NumpyModel(model_file, Execution(exact=request.param))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from cera_core.modelfile.gguf import open_model_file
+from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
+from cera_numpy.workers import Workers, default_num_threads
 
 RECORDED = json.loads(Path(__file__).with_name("greedy.json").read_text(encoding="utf-8"))["models"]
 
@@ -25,7 +27,10 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
 def model(request: pytest.FixtureRequest, model_path: Callable[[str], Path]) -> Iterator[tuple[str, NumpyModel]]:
     """Takes the weights from the file: one forward a text is cheaper than filling the memory first."""
     with open_model_file(model_path(request.param)) as model_file:
-        yield request.param, NumpyModel(model_file, keep_weights=False)
+        yield (
+            request.param,
+            NumpyModel(model_file, Execution(keep_weights=False, workers=Workers(default_num_threads()))),
+        )
 
 
 def log_probabilities(model: NumpyModel, text: dict[str, Any]) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cera_core.modelfile.gguf import ModelFile, open_model_file
+from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
 from support.naive_forward import NaiveModel
 from support.tiny_gguf import write_tiny_gguf
@@ -33,7 +34,7 @@ def tiny(folder: Path, **options: Any) -> ModelFile:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_one_element_at_a_time_in_double_precision(tmp_path: Path, shape: str, exact: bool) -> None:
     model_file = tiny(tmp_path, **SHAPES[shape])
-    model = NumpyModel(model_file, exact=exact)
+    model = NumpyModel(model_file, Execution(exact=exact))
     rows = model.forward_all(TEXT, model.new_state())
     # float32 has 24 bits; some 200 sums a logit, and logits around 10
     np.testing.assert_allclose(rows, NaiveModel(model_file).logits(TEXT), atol=2e-4)

@@ -9,6 +9,7 @@ import pytest
 
 from cera_core.errors import UnsupportedModelError
 from cera_core.modelfile.gguf import ModelFile, open_model_file
+from cera_numpy.execution import Execution
 from cera_numpy.weights import MAX_TILE_DEPTH, TILE_WIDTH, Matrix, StoredTensor
 from support.random_weights import WEIGHT_TYPES
 from support.tiny_gguf import write_tiny_gguf
@@ -34,30 +35,30 @@ def stored(model_file: ModelFile, *names: str) -> list[StoredTensor]:
 
 class TestMatrix:
     @pytest.mark.parametrize("keep", [True, False], ids=["kept", "from file"])
-    @pytest.mark.parametrize("one_by_one", [True, False], ids=["one by one", "together"])
+    @pytest.mark.parametrize("exact", [True, False], ids=["exact", "default"])
     @pytest.mark.parametrize("names", [("a",), ("b",), ("a", "b"), ("b", "a", "b"), ("deep",)], ids="+".join)
     @pytest.mark.parametrize("num_rows", [1, 2, 40])
     def test_product_is_that_of_the_dequantised_rows(
-        self, written: ModelFile, names: tuple[str, ...], keep: bool, one_by_one: bool, num_rows: int
+        self, written: ModelFile, names: tuple[str, ...], keep: bool, exact: bool, num_rows: int
     ) -> None:
         parts = stored(written, *names)
-        matrix = Matrix(parts, keep=keep, one_by_one=one_by_one)
+        matrix = Matrix(parts, Execution(exact, keep))
         x = np.random.default_rng(2).standard_normal((num_rows, matrix.num_columns), np.float32)
         weights = np.concatenate([part.rows(slice(None)) for part in parts]).astype(np.float64)
         product = matrix.product(x)
         assert product.dtype == np.float32
         np.testing.assert_allclose(product, x.astype(np.float64) @ weights.T, atol=2e-4)
 
-    @pytest.mark.parametrize("one_by_one", [True, False])
-    def test_bits_do_not_depend_on_where_the_weights_are(self, written: ModelFile, one_by_one: bool) -> None:
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_bits_do_not_depend_on_where_the_weights_are(self, written: ModelFile, exact: bool) -> None:
         parts = stored(written, "a", "b")
         x = np.random.default_rng(2).standard_normal((5, 48), np.float32)
-        kept, from_file = (Matrix(parts, keep=keep, one_by_one=one_by_one).product(x) for keep in (True, False))
+        kept, from_file = (Matrix(parts, Execution(exact, keep)).product(x) for keep in (True, False))
         assert np.array_equal(kept, from_file)
 
     @pytest.mark.parametrize("name", ["a", "deep"])
-    def test_one_by_one_gives_a_row_the_same_bits_in_any_company(self, written: ModelFile, name: str) -> None:
-        matrix = Matrix(stored(written, name), keep=True, one_by_one=True)
+    def test_exact_mode_gives_a_row_the_same_bits_in_any_company(self, written: ModelFile, name: str) -> None:
+        matrix = Matrix(stored(written, name), Execution(True, True))
         x = np.random.default_rng(2).standard_normal((64, matrix.num_columns), np.float32)
         alone = np.concatenate([matrix.product(row[np.newaxis]) for row in x])
         for num_rows in range(1, 65):
@@ -68,7 +69,7 @@ class TestMatrix:
         [head] = stored(open_model_file(path), "token_embd.weight")
         x = np.random.default_rng(2).standard_normal((2, 64), np.float32)
         for keep in (True, False):
-            product = Matrix([head], keep=keep, one_by_one=False).product(x)
+            product = Matrix([head], Execution(False, keep)).product(x)
             np.testing.assert_allclose(product, x @ head.rows(slice(None)).T, atol=1e-4)
 
 
