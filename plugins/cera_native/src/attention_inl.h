@@ -54,18 +54,26 @@ void ScoreKeys(const Element* keys, int num_groups, const float* queries, int he
   }
 }
 
+constexpr int kMostTogether = 4;
+
 CERA_INLINE int RoundUpToLanes(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// How many of `left` queries go together: at most four, and rather 3 + 2 than 4 + 1.
+CERA_INLINE int NumTogether(int left) {
+  const int num_runs = (left + kMostTogether - 1) / kMostTogether;
+  return (left + num_runs - 1) / num_runs;
+}
 
 template <class Element>
 void ScoreAll(const AttendArgs& args, int first) {
   const auto* keys = static_cast<const Element*>(args.keys);
-  int query = first;
-  while (query < args.num_queries) {
+  for (int query = first; query < args.num_queries;) {
     const float* queries = args.queries + query * args.head_dim;
     float* scores = args.scores + query * kChunkKeys;
-    const int left = args.num_queries - query, count = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int count = NumTogether(args.num_queries - query);
     const int num_groups = RoundUpToLanes(args.num_visible[query + count - 1]) / kLanes;
     if (count == 4) ScoreKeys<Element, 4>(keys, num_groups, queries, args.head_dim, scores);
+    if (count == 3) ScoreKeys<Element, 3>(keys, num_groups, queries, args.head_dim, scores);
     if (count == 2) ScoreKeys<Element, 2>(keys, num_groups, queries, args.head_dim, scores);
     if (count == 1) ScoreKeys<Element, 1>(keys, num_groups, queries, args.head_dim, scores);
     query += count;
@@ -130,7 +138,7 @@ void AddValues(const Element* values, int stride, const float* weights, int firs
   }
 }
 
-// The keys all of four queries see go together, the rest query by query: the order within a query stays.
+// The keys that all of some queries see go together, the rest query by query: the order within a query stays.
 template <class Element>
 void AddAllValues(const AttendArgs& args, int first) {
   const auto* values = static_cast<const Element*>(args.values);
@@ -138,13 +146,15 @@ void AddAllValues(const AttendArgs& args, int first) {
   for (int query = first; query < args.num_queries;) {
     const float* weights = args.scores + query * kChunkKeys;
     float* outputs = args.partial + query * stride;
-    const int count = args.num_queries - query >= 4 ? 4 : 1, shared = count == 4 ? args.num_visible[query] : 0;
+    const int count = NumTogether(args.num_queries - query), shared = args.num_visible[query];
     if (count == 4) AddValues<Element, 4>(values, stride, weights, 0, shared, outputs);
+    if (count == 3) AddValues<Element, 3>(values, stride, weights, 0, shared, outputs);
+    if (count == 2) AddValues<Element, 2>(values, stride, weights, 0, shared, outputs);
+    if (count == 1) AddValues<Element, 1>(values, stride, weights, 0, shared, outputs);
     for (int q = 0; q < count; ++q) {
       const int last = args.num_visible[query + q];
-      if (last > shared) {
-        AddValues<Element, 1>(values, stride, weights + q * kChunkKeys, shared, last, outputs + q * stride);
-      }
+      if (last == shared) continue;
+      AddValues<Element, 1>(values, stride, weights + q * kChunkKeys, shared, last, outputs + q * stride);
     }
     query += count;
   }

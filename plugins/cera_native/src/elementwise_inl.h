@@ -20,30 +20,6 @@ CERA_INLINE void StorePart(float* p, int n, Floats a) {
   for (int i = 0; i < n; ++i) p[i] = lanes[i];
 }
 
-// Sums over the lanes, always in the same tree: halves onto each other until one is left.
-[[maybe_unused]] inline float SumOfLanes(Floats a) {
-  float lanes[kLanes];
-  StoreFloats(lanes, a);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
-[[maybe_unused]] inline float MaxOfLanes(Floats a) {
-  float lanes[kLanes];
-  StoreFloats(lanes, a);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
-  }
-  return lanes[0];
-}
-CERA_INLINE int32_t SumOfLanes(Ints a) {
-  int32_t lanes[kLanes], sum = 0;
-  StoreInts(lanes, a);
-  for (int32_t lane : lanes) sum += lane;
-  return sum;
-}
-
 // e^x for x in [-86, 88], clamped outside: 2^n * e^r with |r| <= ln(2) / 2 and Taylor's polynomial of degree 7, whose
 // remainder there is below 3e-9 of the result.
 CERA_INLINE Floats Exp(Floats x) {

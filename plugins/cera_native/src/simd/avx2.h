@@ -117,6 +117,25 @@ CERA_INLINE Ints Dot(Ints sum, Bytes codes, const int8_t* x) {
   return {Dot256<kWide>(sum.low, codes.low, broadcast), Dot256<kWide>(sum.high, codes.high, broadcast)};
 }
 
+CERA_INLINE float SumOfLanes(Floats a) {
+  const __m256 eight = _mm256_add_ps(a.low, a.high);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+CERA_INLINE float MaxOfLanes(Floats a) {
+  const __m256 eight = _mm256_max_ps(a.low, a.high);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+CERA_INLINE int32_t SumOfLanes(Ints a) {
+  const __m256i eight = _mm256_add_epi32(a.low, a.high);
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+
 }  // namespace
 }  // namespace cera
 

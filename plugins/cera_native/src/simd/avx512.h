@@ -81,6 +81,20 @@ CERA_INLINE Ints Dot(Ints sum, Bytes codes, const int8_t* x) {
   return sum;
 }
 
+CERA_INLINE float SumOfLanes(Floats a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+CERA_INLINE float MaxOfLanes(Floats a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+CERA_INLINE int32_t SumOfLanes(Ints a) { return _mm512_reduce_add_epi32(a); }
+
 }  // namespace
 }  // namespace cera
 

@@ -142,6 +142,23 @@ CERA_INLINE Ints Dot(Ints sum, Bytes codes, const int8_t* x) {
   });
 }
 
+CERA_INLINE float SumOfLanes(Floats a) {
+  const float32x4_t four = vaddq_f32(vaddq_f32(a.part[0], a.part[2]), vaddq_f32(a.part[1], a.part[3]));
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+CERA_INLINE float MaxOfLanes(Floats a) {
+  float lane[16];
+  StoreFloats(lane, a);
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lane[i] = lane[i] > lane[i + width] ? lane[i] : lane[i + width];
+  }
+  return lane[0];
+}
+CERA_INLINE int32_t SumOfLanes(Ints a) {
+  return vaddvq_s32(vaddq_s32(vaddq_s32(a.part[0], a.part[1]), vaddq_s32(a.part[2], a.part[3])));
+}
+
 }  // namespace
 }  // namespace cera
 

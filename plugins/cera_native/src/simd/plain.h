@@ -127,6 +127,26 @@ CERA_INLINE Ints Dot(Ints sum, Bytes codes, const int8_t* x) {
   return sum;
 }
 
+// Sum and maximum over the lanes, always in the same tree: one half onto the other until one lane is left.
+template <class Lane, class Function>
+CERA_INLINE Lane ReduceLanes(const Lane (&all)[16], Function join) {
+  Lane lane[16];
+  for (int i = 0; i < 16; ++i) lane[i] = all[i];
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lane[i] = join(lane[i], lane[i + width]);
+  }
+  return lane[0];
+}
+CERA_INLINE float SumOfLanes(Floats a) {
+  return ReduceLanes(a.lane, [](float x, float y) { return x + y; });
+}
+CERA_INLINE float MaxOfLanes(Floats a) {
+  return ReduceLanes(a.lane, [](float x, float y) { return x > y ? x : y; });
+}
+CERA_INLINE int32_t SumOfLanes(Ints a) {
+  return ReduceLanes(a.lane, [](int32_t x, int32_t y) { return x + y; });
+}
+
 }  // namespace
 }  // namespace cera
 
