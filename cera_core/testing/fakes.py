@@ -115,7 +115,8 @@ class TableModel(Model):
         if last_tokens not in self._rows:
             generator = np.random.default_rng([self._seed, *last_tokens])
             levels = generator.integers(0, self._num_levels, self.config.vocab_size)
-            self._rows[last_tokens] = (levels / 100).astype(np.float32)
+            row = self._rows[last_tokens] = (levels / 100).astype(np.float32)
+            row.setflags(write=False)  # it is given out again
         return self._rows[last_tokens]
 
 
