@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,7 +97,7 @@ def test_joined_text_is_the_whole_text_cut_before_the_first_stop_string(pieces: 
 def test_joined_text_does_not_depend_on_where_tokens_cut_the_bytes(text: str, cuts: list[int]) -> None:
     encoded = text.encode()
     borders = sorted({0, len(encoded), *(cut for cut in cuts if cut <= len(encoded))})
-    parts = [encoded[start:end] for start, end in zip(borders, borders[1:], strict=False)]
+    parts = [encoded[start:end] for start, end in itertools.pairwise(borders)]
     taken, rest = spoken(*parts)
     assert "".join(taken) + rest == text
 

@@ -1,0 +1,147 @@
+"""`auto`: several drafters asked as one, with attribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from cera_core.drafter import Draft, IncrementalDrafter
+from cera_core.drafting.auto import AutoDrafter, AutoOptions
+from cera_core.drafting.guard import GuardedDrafter
+from cera_core.testing.drafter_checks import DRAFTER_CHECKS
+from cera_core.testing.drafters import BrokenDrafter, OracleDrafter
+
+
+class Canned(OracleDrafter):
+    """Always guesses the same, and notes what happens to it."""
+
+    def __init__(self, draft: Draft) -> None:
+        super().__init__([])
+        self.canned = draft
+        self.notes: list[Any] = []
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
+        self.notes.append(("draft", len(tokens), max_k))
+        return self.canned
+
+    def accept(self, draft: Draft, num_accepted: int) -> None:
+        self.notes.append(("accept", draft.token_ids, num_accepted))
+
+    def reset(self) -> None:
+        self.notes.append("reset")
+
+    def clone(self) -> Canned:
+        return Canned(self.canned)
+
+    def memory_bytes(self) -> int:
+        return 100
+
+
+class LastSeen(IncrementalDrafter):
+    """Guesses what followed the last token when it was last seen."""
+
+    def extend(self, new_tokens: Sequence[int]) -> None:
+        """Has no index."""
+
+    def propose(self, max_k: int) -> Draft:
+        tokens = self.history.tolist()
+        places = [place for place in range(len(tokens) - 1) if tokens[place] == tokens[-1]]
+        return Draft(tokens[places[-1] + 1 :][:max_k], match_length=1) if places else Draft([])
+
+    def clone(self) -> LastSeen:
+        return LastSeen()
+
+
+def auto_of(*drafts: Draft, prefer: Any = "longest") -> tuple[AutoDrafter, list[Canned]]:
+    canned = [Canned(draft) for draft in drafts]
+    members = [GuardedDrafter(f"drafter {place}", drafter, 100) for place, drafter in enumerate(canned)]
+    return AutoDrafter(members, prefer), canned
+
+
+def test_longest_match_wins_and_carries_the_name_of_its_drafter() -> None:
+    auto, _ = auto_of(Draft([1], match_length=2), Draft([2], match_length=5), Draft([3], match_length=4))
+    assert auto.draft([0], 5) == Draft([2], match_length=5, drafter="drafter 1")
+
+
+def test_earlier_drafter_wins_a_tie() -> None:
+    auto, _ = auto_of(Draft([1], match_length=3), Draft([2], match_length=3))
+    assert auto.draft([0], 5).drafter == "drafter 0"
+
+
+def test_draft_without_a_match_length_is_better_than_none() -> None:
+    auto, _ = auto_of(Draft([]), Draft([2]), Draft([3]))
+    assert auto.draft([0], 5).token_ids == [2]
+    auto, _ = auto_of(Draft([2]), Draft([3], match_length=1))
+    assert auto.draft([0], 5).token_ids == [3]
+
+
+def test_empty_draft_never_wins_however_long_its_match() -> None:
+    auto, _ = auto_of(Draft([1], match_length=1), Draft([], match_length=50))
+    assert auto.draft([0], 5).token_ids == [1]
+
+
+def test_first_guess_is_taken_and_the_others_are_not_asked() -> None:
+    auto, canned = auto_of(Draft([]), Draft([1], match_length=1), Draft([2], match_length=9), prefer="first")
+    assert auto.draft([0], 5).drafter == "drafter 1"
+    assert [len(drafter.notes) for drafter in canned] == [1, 1, 0]
+
+
+def test_no_member_with_a_guess_is_no_guess() -> None:
+    for auto in (auto_of(Draft([]), Draft([]))[0], auto_of()[0]):
+        assert auto.draft([0], 5).token_ids == ()
+
+
+def test_every_member_is_asked_for_as_much() -> None:
+    auto, canned = auto_of(Draft([1]), Draft([2]))
+    auto.draft([0, 0, 0], 7)
+    assert [drafter.notes for drafter in canned] == [[("draft", 3, 7)]] * 2
+
+
+def test_only_the_drafter_that_made_the_draft_is_told_what_became_of_it() -> None:
+    auto, canned = auto_of(Draft([1], match_length=1), Draft([2, 3], match_length=2))
+    draft = auto.draft([0], 5)
+    auto.accept(draft, 1)
+    assert canned[0].notes == [("draft", 1, 5)]
+    assert canned[1].notes == [("draft", 1, 5), ("accept", [2, 3], 1)]
+
+
+def test_member_that_fails_does_not_cost_the_others() -> None:
+    good = GuardedDrafter("good", Canned(Draft([5])), 100)
+    bad = GuardedDrafter("bad", BrokenDrafter(lambda *_: 1 // 0), 100)
+    auto = AutoDrafter([bad, good])
+    for _ in range(5):
+        assert auto.draft([0], 5).drafter == "good"
+    assert bad.is_quarantined
+
+
+def test_reset_and_memory_are_of_all_members() -> None:
+    auto, canned = auto_of(Draft([1]), Draft([2]))
+    auto.reset()
+    assert [drafter.notes for drafter in canned] == [["reset"]] * 2
+    assert auto.memory_bytes() == 200
+
+
+def test_clone_shares_nothing_and_prefers_the_same() -> None:
+    auto, canned = auto_of(Draft([1], match_length=1), Draft([2], match_length=2), prefer="first")
+    clone = auto.clone()
+    assert clone.draft([0], 5).token_ids == [1]
+    assert [drafter.notes for drafter in canned] == [[], []]
+    clone.members[0].is_quarantined = True
+    assert auto.draft([0], 5).token_ids == [1]
+
+
+@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
+def test_auto_keeps_the_contract_of_a_drafter(check: Any) -> None:
+    def make() -> AutoDrafter:
+        members = [OracleDrafter([7] * 300), LastSeen()]
+        return AutoDrafter([GuardedDrafter(f"{place}", drafter, 262_144) for place, drafter in enumerate(members)])
+
+    check(make)
+
+
+def test_options_name_the_drafters_and_the_preference() -> None:
+    assert AutoOptions() == AutoOptions(drafters=(), prefer="longest")
+    with pytest.raises(ValueError, match="prefer"):
+        AutoOptions(prefer="shortest")  # type: ignore[arg-type]
