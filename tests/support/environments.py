@@ -42,15 +42,24 @@ class Environment:
         return process
 
 
-def make_environment(folder: Path) -> Environment:
-    """Makes an environment whose own packages come before the shared ones; `pip` installs into it."""
+def make_environment(folder: Path, *, shares_cera: bool) -> Environment:
+    """Makes an environment whose own packages come before the shared ones; `pip` installs into it.
+
+    Args:
+        folder: Where.
+        shares_cera: Whether cera is one of the shared packages even where it is installed as editable; the importer of
+            such an installation would come before the environment's own packages.
+    """
     venv.create(folder, with_pip=False, symlinks=True)
     environment = Environment(folder)
     python = environment.programs / "python"
     own_packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     shared = [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
-    (own_packages / "shared.pth").write_text("\n".join(shared), encoding="utf-8")
-    pip = environment.programs / "pip"
-    pip.write_text(f'#!/bin/sh\nexec "{python}" -m pip "$@"\n', encoding="utf-8")
-    pip.chmod(0o755)
+    lines = [f"import site; site.addsitedir({path!r})" if shares_cera else path for path in shared]
+    (own_packages / "shared.pth").write_text("\n".join(lines), encoding="utf-8")
+    modules = {"pip": "pip", "pytest": "pytest"} | ({"cera": "cera_core.cli.main"} if shares_cera else {})
+    for program, module in modules.items():
+        file = environment.programs / program
+        file.write_text(f'#!/bin/sh\nexec "{python}" -m {module} "$@"\n', encoding="utf-8")
+        file.chmod(0o755)
     return environment
