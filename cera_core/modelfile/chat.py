@@ -161,8 +161,8 @@ def _check(messages: Sequence[Mapping[str, str]]) -> None:
     if not messages:
         raise InvalidInputError("A chat must have at least one message, found none.")
     for index, message in enumerate(messages):
-        for key in ("role", "content"):
-            if not isinstance(message.get(key), str):
-                raise InvalidInputError(
-                    f"Each message of a chat must have a string {key!r}, found {message.get(key)!r} in message {index}."
-                )
+        if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
+            raise InvalidInputError(f"A message must have 'role' and 'content', found {message!r} as message {index}.")
+        for key, value in message.items():
+            if not isinstance(value, str):
+                raise InvalidInputError(f"In a message {key!r} must be a string, found {value!r} in message {index}.")

@@ -78,7 +78,8 @@ class ModelTokenizer:
                 U+FDD0, which keeps such a name in a message from being read, is taken out.
 
         Raises:
-            InvalidInputError: There is half a surrogate pair in the text.
+            InvalidInputError: There is half a surrogate pair in the text, or a run of more spaces than the regexes of
+                the vocabulary can take (about ten million).
         """
         _require_unicode(text)
         names = self._user_defined_or_control if parse_special else self._user_defined
@@ -115,7 +116,15 @@ class ModelTokenizer:
         if self._vocabulary.kind == SENTENCEPIECE:
             prefix = WORD_START if self._vocabulary.adds_space_prefix else ""
             text = prefix + text.replace(" ", WORD_START)
-        return self._encoder.encode(text, add_special_tokens=False).ids
+        try:
+            return self._encoder.encode(text, add_special_tokens=False).ids
+        except BaseException as error:  # a Rust panic is no `Exception`, and its class is not exported
+            if type(error).__name__ != "PanicException":
+                raise
+            raise InvalidInputError(
+                f"Text of {len(text)} characters could not be cut into words ({error}). "
+                "Shorten its longest run of spaces; ten million in a row are too many."
+            ) from error
 
     def _with_special(self, ids: list[int]) -> list[int]:
         bos_id, eos_id = self._vocabulary.bos_id, self._vocabulary.eos_id

@@ -43,6 +43,8 @@ _END_TOKENS = frozenset(
         *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
     )
 )
+_MAX_TREE_DEPTH = 16
+
 _PART_ENDS_ANSWER_GOES_ON = ("<|end|>", "<|return|>")  # where there is the second, the first ends a part only
 
 
@@ -150,8 +152,23 @@ def read_tokens_of_type(model_file: ModelFile, kind: TokenType) -> list[str]:
 
 def any_of(names: Iterable[str]) -> re.Pattern[str]:
     """Returns a pattern that matches any of these names, the longest where several fit, and captures it."""
-    longest_first = sorted(filter(None, names), key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
+    return re.compile(f"({_prefix_tree(set(names) - {''}) or '(?!)'})")
+
+
+def _prefix_tree(names: Collection[str], depth: int = 0) -> str:
+    """Returns a pattern that decides by one character after the other.
+
+    A plain list of Gemma's 6,400 names takes 100 us wherever a text has a `<`. The limit keeps hostile names from
+    nesting the pattern deeper than Python can follow.
+    """
+    if len(names) < 2 or depth == _MAX_TREE_DEPTH:
+        return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    rests: dict[str, set[str]] = {}
+    for name in names:
+        if name:
+            rests.setdefault(name[0], set()).add(name[1:])
+    branches = "|".join(f"{re.escape(first)}(?:{_prefix_tree(rests[first], depth + 1)})" for first in sorted(rests))
+    return f"(?:{branches})?" if "" in names else branches
 
 
 def _read_tokens(model_file: ModelFile) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import gguf
@@ -64,6 +65,15 @@ def tiny_vocabulary(size: int) -> Vocabulary:
         _add_word(vocabulary, known, alphabet[ord(" ")] + word, size)
     for index in range(len(vocabulary.tokens), size):
         vocabulary.add(f"[unused{index}]", gguf.TokenType.UNUSED)
+    return vocabulary
+
+
+def vocabulary_of_merges(merges: Sequence[str]) -> Vocabulary:
+    """Makes the vocabulary that has what these merges make, besides every byte and the control tokens."""
+    vocabulary = tiny_vocabulary(len(CONTROL_TOKENS) + 256)
+    vocabulary.merges.extend(merges)
+    for made in dict.fromkeys(merge.replace(" ", "") for merge in merges):
+        vocabulary.add(made)
     return vocabulary
 
 
