@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 def instruction_sets() -> list[str]: ...
+def core_round_trip() -> float: ...
 
 class State:
     @property

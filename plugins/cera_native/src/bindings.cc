@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core_round_trip.h"
 #include "dispatch.h"
 #include "error.h"
 #include "model.h"
@@ -96,6 +97,8 @@ std::vector<std::string> InstructionSets() {
 NB_MODULE(_native, module) {
   nb::register_exception_translator(TranslateErrors);
   module.def("instruction_sets", InstructionSets, "Returns those this processor has, the fastest first.");
+  module.def("core_round_trip", [] { return CoreRoundTrip(1000); }, nb::call_guard<nb::gil_scoped_release>(),
+             "Returns the nanoseconds a cache line takes from one core to another and back; for benchmarks.");
   nb::class_<State>(module, "State")
       .def_ro("length", &State::length)
       .def_ro("max_length", &State::max_length)
