@@ -237,6 +237,8 @@ class Session:
                 raise
             finally:
                 self._context.truncate(num_prompt_tokens + len(outcome.token_ids))  # what was not handed out
+                if outcome.finish_reason == "error":
+                    self._context.next_row = None  # it may be what failed: the next generation asks the model again
                 if drafting:
                     count_faults(outcome.stats, drafting.drafter)
                 outcome.finish()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cera_core.drafter import common_prefix_length
-from cera_core.errors import ContextFullError, InvalidInputError, ModelError
+from cera_core.errors import CeraError, ContextFullError, InvalidInputError, ModelError
 from cera_core.speculation.history import History
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ class Context:
             ModelError: The model failed, or its row or state is not as the contract says.
         """
         required_len = self.state.seq_len + len(token_ids)
-        row = self.model.forward(token_ids, self.state)
-        check_shape(row, (self.model.config.vocab_size,), self.model)
+        row = checked_forward(self.model.forward, token_ids, self.state, (self.model.config.vocab_size,))
         if self.state.seq_len != required_len:
             raise ModelError(
                 f"'forward' of {type(self.model).__name__} must append all of its tokens, which makes {required_len}; "
@@ -173,11 +172,30 @@ def checked_ids(token_ids: Sequence[int], vocab_size: int) -> list[int]:
     return checked
 
 
-def check_shape(rows: Logits, required: tuple[int, ...], model: Model) -> None:
-    """Refuses logits of another shape than `required`."""
-    found = getattr(rows, "shape", None)
-    if found != required:
+def checked_forward(
+    forward: Callable[[Sequence[int], InferenceState], Logits],
+    token_ids: Sequence[int],
+    state: InferenceState,
+    required_shape: tuple[int, ...],
+) -> Logits:
+    """Calls a forward of a model.
+
+    Raises:
+        CeraError: The model's own; anything else it raises, or logits of another shape, is a `ModelError`.
+    """
+    model = type(getattr(forward, "__self__", forward)).__name__
+    try:
+        rows = forward(token_ids, state)
+    except CeraError:
+        raise
+    except Exception as error:
         raise ModelError(
-            f"A forward of {type(model).__name__} must return logits of shape {required}; it returned "
+            f"A forward of {model} failed with {type(error).__name__}: {error}. The backend is at fault."
+        ) from error
+    found = getattr(rows, "shape", None)
+    if found != required_shape:
+        raise ModelError(
+            f"A forward of {model} must return logits of shape {required_shape}; it returned "
             f"{found or type(rows).__name__}. The backend is at fault."
         )
+    return rows

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cera_core.speculation.context import check_shape
+from cera_core.speculation.context import checked_forward
 from cera_core.speculation.sampling import argmax
 
 if TYPE_CHECKING:
@@ -53,12 +53,13 @@ def verify_draft(
         The accepted tokens; the state then holds `guaranteed` and them.
 
     Raises:
-        ModelError: The model did not give one row for each token; the state is as it was.
+        ModelError: The model failed, or did not give one row for each token; the state is as it was.
     """
     old_len = state.seq_len
     try:
-        rows = model.forward_all([guaranteed, *draft], state)
-        check_shape(rows, (1 + len(draft), model.config.vocab_size), model)
+        rows = checked_forward(
+            model.forward_all, [guaranteed, *draft], state, (1 + len(draft), model.config.vocab_size)
+        )
         accepted: list[int] = []
         for row, token_id in zip(rows, draft, strict=False):  # the last row judges nothing: it is the bonus
             if choose(row, accepted) != token_id:
