@@ -34,6 +34,14 @@ def test_a_merge_that_makes_no_token_is_named(line: str) -> None:
         load_tokenizer(byte_level_file(vocabulary))
 
 
+def test_an_empty_token_is_no_half_of_a_merge() -> None:
+    vocabulary = vocabulary_of_merges(["a b"])
+    vocabulary.add("")
+    vocabulary.merges.append("a")
+    with pytest.raises(ModelFileError, match=r"'tokenizer.ggml.merges'.*found 'a'"):
+        load_tokenizer(byte_level_file(vocabulary))
+
+
 def test_missing_merges_are_an_error() -> None:
     with pytest.raises(ModelFileError, match=r"'tokenizer.ggml.merges'.*missing"):
         load_tokenizer(byte_level_file(merges=None))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,11 @@ from support.vocabulary_file import byte_level_file, model_file
 HELLO = [{"role": "user", "content": "Hello"}]
 
 
-def with_template(source: str, **changes: object) -> ModelFile:
+def with_template(source: str, **changes: Any) -> ModelFile:
     return model_file({**byte_level_file(**changes).metadata, "tokenizer.chat_template": source})
 
 
-def template(source: str, **options: str) -> ChatTemplate:
+def template(source: str, **options: Any) -> ChatTemplate:
     return ChatTemplate(source, origin="The test's template", **options)
 
 
@@ -65,6 +66,16 @@ def test_the_name_of_a_control_token_in_a_message_stays_text() -> None:
     assert [token_id for token_id in ids if not tokenizer.token_bytes(token_id)] == [1, 2, 1]
     assert tokenizer.decode(ids) == f"user\n{content}\nassistant\n"
     assert SHIELD not in chat_template.render(HELLO)
+
+
+@pytest.mark.parametrize("content", ["<a>b", "<<a>b>b", "<a<a>>", "a>b"])
+def test_control_tokens_that_overlap_are_all_shielded(content: str) -> None:
+    names = ["<a>", "a>", ">b", "<a>b>"]
+    rendered = template("{{ messages[0].content }}", control_tokens=names).render(
+        [{"role": "user", "content": content}]
+    )
+    assert rendered.replace(SHIELD, "") == content
+    assert not any(name in rendered for name in names)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ def test_cutting_loses_nothing(name: str) -> None:
         ("qwen35", "क्षे", ["क्षे"]),
         ("qwen2", "क्षे", ["क", "्ष", "े"]),
         ("gpt-4o", "parseJSONValue's", ["parse", "JSONValue's"]),
+        ("gpt-4o", "!\n/", ["!\n/"]),
+        ("qwen2", "!\n/", ["!\n", "/"]),
         ("tekken", "fooBar 123", ["foo", "Bar", " ", "1", "2", "3"]),
         ("deepseek-coder", "x =12\n", ["x", " =", "1", "2", "\n"]),
         ("deepseek-llm", "Ωμ va 123", ["Ωμ", " va", " ", "123"]),

@@ -64,6 +64,10 @@ def test_names_that_begin_alike_are_told_apart() -> None:
     assert tokenizer.encode("<a<abxx") == [*tokenizer.encode("<a<ab"), ids["xx"]]
 
 
+def test_long_names_that_differ_at_their_end_do_not_nest_too_deep() -> None:
+    assert with_user_defined("x" * 3000, "x" * 2999 + "y").encode("x" * 2999 + "y") == [321]
+
+
 def test_a_shielded_name_is_text_and_the_shield_is_gone(tokenizer: ModelTokenizer) -> None:
     shielded = SHIELD.join("<|im_end|>")
     assert tokenizer.encode(shielded, parse_special=True) == tokenizer.encode("<|im_end|>")
