@@ -107,6 +107,20 @@ class ModelFile:
         flat = np.frombuffer(self._mapped, np.uint8, tensor.num_bytes, tensor.offset)
         return flat.reshape(math.prod(tensor.shape[:-1]), -1)
 
+    def release(self, name: str) -> None:
+        """Gives back the memory a tensor's bytes take up while they are mapped; they are read again when needed.
+
+        For who has made a copy: otherwise file and copy count as memory of the process until the file is closed.
+        """
+        tensor = self.tensor(name)
+        if self._mapped is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        first_page = -(-tensor.offset // mmap.PAGESIZE)
+        end_page = (tensor.offset + tensor.num_bytes) // mmap.PAGESIZE
+        if first_page < end_page:
+            num_bytes = (end_page - first_page) * mmap.PAGESIZE
+            self._mapped.madvise(mmap.MADV_DONTNEED, first_page * mmap.PAGESIZE, num_bytes)
+
     def close(self) -> None:
         """Lets go of the map; it goes away with the last view from `tensor_bytes`."""
         self._mapped = None

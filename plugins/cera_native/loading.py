@@ -71,3 +71,4 @@ def _set_tensor(weights: Weights, model_file: ModelFile, layer: int, role: str, 
     weights.set_tensor(
         layer=layer, role=role, name=info.name, gguf_type=int(info.type), num_columns=info.shape[-1], data=data
     )
+    model_file.release(info.name)

@@ -239,3 +239,13 @@ def assert_agrees_with_gguf_package(path: Path) -> None:
             assert info.shape == tuple(reversed(other.shape.tolist()))
             assert (info.type, info.offset, info.num_bytes) == (other.tensor_type, other.data_offset, other.n_bytes)
             assert file.tensor_bytes(other.name).tobytes() == other.data.tobytes()
+
+
+def test_released_bytes_are_read_again(tmp_path):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation="F32", vocab_size=2000)
+    with open_model_file(path) as model_file:
+        before = model_file.tensor_bytes("token_embd.weight").copy()
+        for name in model_file.tensors:
+            model_file.release(name)
+        assert (model_file.tensor_bytes("token_embd.weight") == before).all()
+    model_file.release("token_embd.weight")
