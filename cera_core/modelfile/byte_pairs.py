@@ -11,7 +11,7 @@ lower id goes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,8 +38,14 @@ def byte_level_encoder(model_file: ModelFile, vocabulary: Vocabulary, pretokeniz
         ModelFileError: The merges do not fit the tokens.
     """
     ids = _ids_in_text(vocabulary)
-    merges = _read_merges(model_file, vocabulary, ids)
-    encoder = Tokenizer(BPE(vocab=ids, merges=merges, ignore_merges=pretokenizer.ignores_merges))
+    lines = model_file.require("tokenizer.ggml.merges", list)
+    pairs = dict.fromkeys((left, right) for left, _, right in (line.partition(" ") for line in lines))
+    ignores_merges = pretokenizer.ignores_merges
+    try:  # the package checks the merges as well, in half the time
+        model = BPE(vocab=ids, merges=list(pairs), ignore_merges=ignores_merges)
+    except Exception:  # it has no class of its own for this
+        model = BPE(vocab=ids, merges=_usable(pairs, model_file, vocabulary, ids), ignore_merges=ignores_merges)
+    encoder = Tokenizer(model)
     splits = [Split(Regex(pattern), "isolated") for pattern in pretokenizer.patterns]
     encoder.pre_tokenizer = Sequence([*splits, ByteLevel(add_prefix_space=False, use_regex=False)])
     return encoder
@@ -89,21 +95,22 @@ def _is_utf8(token: str) -> bool:
     return True
 
 
-def _read_merges(model_file: ModelFile, vocabulary: Vocabulary, ids: Mapping[str, int]) -> list[tuple[str, str]]:
+def _usable(
+    pairs: Iterable[tuple[str, str]], model_file: ModelFile, vocabulary: Vocabulary, ids: Mapping[str, int]
+) -> list[tuple[str, str]]:
     """Returns the pairs in order, without those that would make, or are made of, a control token."""
-    left_out = set(vocabulary.tokens) - ids.keys()
-    merges = []
-    for line in model_file.require("tokenizer.ggml.merges", list):
-        left, _, right = line.partition(" ")
+    left_out = {token for token in vocabulary.tokens if token and token not in ids}
+    usable = []
+    for left, right in pairs:
         if left in ids and right in ids and left + right in ids:
-            merges.append((left, right))
-        elif left_out.isdisjoint((left, right, left + right)) or not right:
+            usable.append((left, right))
+        elif left_out.isdisjoint((left, right, left + right)):
             raise damaged(
                 model_file,
                 "each of 'tokenizer.ggml.merges' must be two tokens, separated by a space, that make a third; "
-                f"found {line!r}.",
+                f"found {f'{left} {right}'.rstrip()!r}.",
             )
-    return list(dict.fromkeys(merges))  # of a pair listed twice the first place counts
+    return usable
 
 
 def _read_scores(model_file: ModelFile, num_tokens: int) -> np.ndarray:
