@@ -3,8 +3,8 @@
 A matrix is kept as tiles, each 32 output rows wide and a few hundred columns deep, transposed and contiguous, and is
 multiplied tile by tile in one `numpy.matmul`. A tile's product is small enough for BLAS to read the weights where they
 lie, in the calling thread. Given a whole matrix and a few rows of activations, BLAS copies all the weights into a
-layout of its own first; on OpenBLAS with AVX-512 the tiles halve the cost of 8 rows, and nowhere did they cost more.
-This module knows nothing of layers.
+layout of its own first: with OpenBLAS's kernels for AVX-512 the tiles halve the cost of 8 rows, with those for AVX2
+they cost the same. This module knows nothing of layers.
 """
 
 from __future__ import annotations
