@@ -8,25 +8,49 @@ In a page, what stands between `<!-- begin NAME -->` and `<!-- end NAME -->` is 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from docstrings import attributes, public_name, table
 from pydantic import BaseModel
 from typer.main import get_command
 
+import cera_core
+from cera_core import errors
 from cera_core.cli.command_group import BUILT_IN
 from cera_core.cli.engine_flags import ENGINE_PANEL, GENERATION_PANEL
 from cera_core.config import Config
 from cera_core.discovery import OWN_DISTRIBUTION, discover
 from cera_core.drafting.auto import AutoOptions
 from cera_core.generation_options import GenerationOptions
+from cera_core.speculation.stats import DrafterStats, SpecStats
 
 FOLDER = Path(__file__).parent
-PAGES = ("configuration.md", "command-line.md")
+PAGES = ("configuration.md", "command-line.md", "api.md", "../explanation/when-it-pays.md")
 
 TABLES = ("generation", "backends", "drafters")
+PUBLIC = {
+    "engines": ("load", "Engine", "load_model", "create_drafter", "Config"),
+    "generations": ("Session", "Generation", "Token", "TokenLogprobs", "TokenStream", "SpecStats"),
+    "drafters": ("Drafter", "IncrementalDrafter", "Draft"),
+    "models": ("Model", "ModelConfig", "InferenceState"),
+    "plugins": (
+        "hookimpl",
+        "DrafterSpec",
+        "DrafterContext",
+        "ModelSpec",
+        "PluginOptions",
+        "Tokenizer",
+        "RoundEvent",
+        "GenerationEvent",
+    ),
+    "verification": ("greedy_generate_spec", "verify_draft", "VerifyResult", "argmax"),
+}
+"""The public names but the errors, by the part of the page they stand in."""
 
 
 def rendered(page: str) -> str:
@@ -82,6 +106,36 @@ def generation_flags() -> Iterator[str]:
     return _flags_of_panel(GENERATION_PANEL)
 
 
+def public_names(part: str) -> Iterator[str]:
+    """Writes a section for each public name of a part of the page."""
+    for name in PUBLIC[part]:
+        if name == "hookimpl":  # an object of pluggy's, with a docstring of pluggy's
+            yield from (
+                "",
+                "### `hookimpl`",
+                "",
+                "`@hookimpl`",
+                "",
+                "Marks a function of a plugin as one of the hooks.",
+            )
+        else:
+            yield from public_name(name, getattr(cera_core, name))
+
+
+def error_tree() -> Iterator[str]:
+    """Writes the tree of errors."""
+    tree = re.search(r"^    CeraError\n(?:    .*\n)*", errors.__doc__ or "", re.MULTILINE)
+    yield from ("```text", textwrap.dedent(tree[0]).rstrip() if tree else "", "```")
+
+
+def error_classes() -> Iterator[str]:
+    """Writes a section for each error, and for the warning."""
+    for name, value in vars(errors).items():
+        if name in cera_core.__all__:
+            bases = ", ".join(base.__name__ for base in value.__bases__)
+            yield from ("", f"### `{name}`", "", f"`class {name}({bases})`", "", value.__doc__)
+
+
 def main() -> None:
     """Writes every page."""
     for page in PAGES:
@@ -111,7 +165,7 @@ def _options(model: type[BaseModel], leave_out: Sequence[str] = ()) -> Iterator[
         for name, field in model.model_fields.items()
         if name not in leave_out
     )
-    return _table(("name", "value", "default", "meaning"), rows)
+    return table(("name", "value", "default", "meaning"), rows)
 
 
 def _constraint(schema: dict[str, Any]) -> str:
@@ -146,7 +200,7 @@ def _flags_of_panel(panel: str) -> Iterator[str]:
 
 def _flags(parameters: Iterable[Any]) -> Iterator[str]:
     rows = ((f"`{_usage(parameter)}`", parameter.help or "") for parameter in parameters)
-    return _table(("flag", "meaning"), rows)
+    return table(("flag", "meaning"), rows)
 
 
 def _usage(parameter: Any) -> str:
@@ -165,13 +219,6 @@ def _panel(parameter: Any) -> str | None:
     return getattr(parameter, "rich_help_panel", None)
 
 
-def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headers)} |"
-    yield f"|{'---|' * len(headers)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
-
-
 SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
     "general settings": general_settings,
     "generation options": generation_options,
@@ -180,6 +227,11 @@ SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "engine flags": engine_flags,
     "generation flags": generation_flags,
+    **{f"public {part}": partial(public_names, part) for part in PUBLIC},
+    "error tree": error_tree,
+    "errors": error_classes,
+    "stats": partial(attributes, SpecStats),
+    "drafter stats": partial(attributes, DrafterStats),
 }
 
 if __name__ == "__main__":

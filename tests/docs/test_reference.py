@@ -1,28 +1,15 @@
 """The reference pages say what the live settings, plugins and commands say."""
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
+import generate
 import pytest
 
 from cera_core.config import load_config, user_config_file
 from cera_core.config_layers import RESERVED_VARIABLES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-
-
-def _generator() -> ModuleType:
-    spec = spec_from_file_location("generate_reference", REFERENCE / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-generate = _generator()
 
 
 @pytest.mark.parametrize("page", generate.PAGES)
