@@ -40,7 +40,7 @@ template <class Function>
 CERA_INLINE void ForEachVector(int first, int last, Function function) {
   int i = first;
   for (; i + kLanes <= last; i += kLanes) {
-    function(i, LoadFloats, StoreFloats);
+    function(i, [](const float* p) { return LoadFloats(p); }, [](float* p, Floats a) { StoreFloats(p, a); });
   }
   if (i < last) {
     const int n = last - i;
