@@ -15,8 +15,8 @@ from support.tiny_gguf import write_tiny_gguf
 
 MODELS = ("smollm2-135m", "qwen2.5-coder-1.5b", "model.gguf")
 INSTALLING_PAGES = {
-    ROOT / "docs" / name
-    for name in ("tutorial/first-drafter.md", "how-to/ship-a-plugin.md", "how-to/debug-a-plugin.md")
+    ROOT / "docs" / f"{name}.md"
+    for name in ("tutorial/first-drafter", "how-to/ship-a-plugin", "how-to/debug-a-plugin", "how-to/write-a-backend")
 }
 LANGUAGES = {"python", "toml", "console", "text", "sh"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
