@@ -53,7 +53,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Installs the wheel from its file into a fresh environment, without a package index."""
     environment = make_environment(tmp_path_factory.mktemp("installed"), shares_cera=False)
-    environment.run("pip", "install", wheel, cwd=wheel.parent)
+    environment.run("pip", "install", "--ignore-installed", wheel, cwd=wheel.parent)
     return environment
 
 
