@@ -166,6 +166,8 @@ def load(
     config = _effective(config, model, backend, drafter, backend_options, drafter_options, options)
     plugins = discover(config.disabled_plugins)
     warn_of_unused(config, plugins)
+    if config.drafter not in (AUTO, NONE):
+        plugins.drafter(config.drafter)  # a name that is wrong is said before the weights are read
     model_file = open_model_file(resolve(config.model))
     return Engine(
         make_model(model_file, config.backend, plugins, config.backends),

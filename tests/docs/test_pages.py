@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,12 @@ class TestRunner:
     def test_what_may_not_be_printed(self, expected: str) -> None:
         with pytest.raises(AssertionError):
             assert_printed("a b  \nc\n", expected)
+
+
+def test_the_page_on_architecture_has_every_layer() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    (drawing,) = re.findall(r"^## The layers\n+```text\n(.*?)^```", page, re.M | re.S)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (contract["layers"] for contract in settings["contracts"] if contract["name"] == "Arrows point down")
+    modules = {name.strip().removeprefix("cera_core.") for layer in layers for name in layer.split(":")}
+    assert modules == {name for line in drawing.splitlines() for name in line[:34].replace(",", " ").split()}

@@ -31,7 +31,7 @@ def cera_register_drafters(register):
     register(drafter("guesser"))
 """
 
-FIRST_PARTY = {"prompt-lookup", "suffix-automaton"}
+FIRST_PARTY = {"prompt-lookup", "suffix-automaton", "aho-corasick"}
 
 Install = Callable[..., None]
 
@@ -91,7 +91,8 @@ def cera_register_models(register):
     def test_first_party_plugins_come_in_by_the_same_door(self) -> None:
         plugins = discover()
         assert set(plugins.drafters) >= FIRST_PARTY
-        assert record_of(plugins, "prompt-lookup").distribution == "cera"
+        assert {"numpy", "native"} <= set(plugins.backends)
+        assert {record.status for record in plugins.records if record.distribution == "cera"} == {"loaded"}
 
     def test_first_party_come_first_then_by_distribution_and_name(self, install: Install) -> None:
         observer = "@hookimpl\ndef cera_round_finished(round): pass\n"

@@ -137,6 +137,13 @@ class TestLoad:
         with pytest.raises(UnknownNameError, match="no drafter named 'oracle'"):
             cera_core.load(tiny, drafter="oracle")
 
+    def test_a_wrong_drafter_is_said_before_the_weights_are_read(
+        self, tiny: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cera_core.engine.make_model", None)
+        with pytest.raises(UnknownNameError, match="no drafter named 'oracle'"):
+            cera_core.load(tiny, drafter="oracle")
+
 
 class TestSettings:
     def test_the_file_in_the_working_directory(self, tiny: Path, tmp_path: Path) -> None:
