@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from cera_core.cli.main import create_app
 from cera_core.config import load_config
 from cera_core.engine import load
 from support.environments import make_environment
@@ -83,6 +86,22 @@ def test_settings_that_a_page_shows_are_valid(page: Path, block: Block, folder: 
         load(config=file)
 
 
+def shell_commands(page: Path) -> list[list[str]]:
+    """Returns the commands of `cera` in blocks of shell, which install it first and so are not run here."""
+    lines = [line for block in blocks_of(page) if block.language == "sh" for line in block.text.splitlines()]
+    commands = [shlex.split(command) for line in lines for command in line.split(" && ")]
+    return [arguments for program, *arguments in commands if Path(program).name == "cera"]
+
+
+def test_shell_commands_are_ones_that_cera_has() -> None:
+    found = [arguments for page in PAGES for arguments in shell_commands(page)]
+    assert found
+    group: Any = get_command(create_app())
+    for name, *arguments in found:
+        context = group.make_context("cera", [])
+        group.get_command(context, name).make_context(name, arguments)  # raises for what is not known
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_say_what_they_are(page: Path) -> None:
     for block in blocks_of(page):
@@ -156,12 +175,3 @@ class TestRunner:
     def test_what_may_not_be_printed(self, expected: str) -> None:
         with pytest.raises(AssertionError):
             assert_printed("a b  \nc\n", expected)
-
-
-def test_the_page_on_architecture_has_every_layer() -> None:
-    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    (drawing,) = re.findall(r"^## The layers\n+```text\n(.*?)^```", page, re.M | re.S)
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    (layers,) = (contract["layers"] for contract in settings["contracts"] if contract["name"] == "Arrows point down")
-    modules = {name.strip().removeprefix("cera_core.") for layer in layers for name in layer.split(":")}
-    assert modules == {name for line in drawing.splitlines() for name in line[:34].replace(",", " ").split()}
