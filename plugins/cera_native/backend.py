@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
-from cera_core.errors import InvalidInputError, ModelError
+from cera_core.errors import InvalidInputError, RewindError
 from cera_core.model import InferenceState, Model, ModelConfig
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ class NativeModel(Model):
         Raises:
             InvalidInputError: `max_seq_len` is below 1 or above the model's context length.
         """
-        limit = self.config.max_seq_len
-        length = limit if max_seq_len is None else max_seq_len
-        if not 1 <= length <= min(limit, LARGEST_LENGTH):
+        limit = min(self.config.max_seq_len, LARGEST_LENGTH)
+        length = limit if max_seq_len is None else _as_length(max_seq_len, "max_seq_len")
+        if not 1 <= length <= limit:
             raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
         return NativeState(self._weights.new_state(length))
 
@@ -92,6 +93,11 @@ class NativeModel(Model):
     def truncate(self, state: InferenceState, length: int) -> None:
         """Cuts the state to its first `length` tokens."""
         native_state = _native_state(state)
+        length = _as_length(length, "length")
+        if not 0 <= length <= native_state.seq_len:
+            raise RewindError(
+                f"A state of {native_state.seq_len} tokens can be cut to 0..{native_state.seq_len}, found {length}."
+            )
         self._weights.truncate(native_state.native, length)
         native_state.seq_len = length
 
@@ -108,21 +114,30 @@ class NativeModel(Model):
         return logits
 
     def _as_ids(self, token_ids: Sequence[int]) -> NDArray[np.int32]:
-        num_ids = len(token_ids)
-        if not 1 <= num_ids <= self.max_batch:
-            raise InvalidInputError(f"A forward takes 1 to {self.max_batch} tokens, found {num_ids}.")
         try:
-            ids = np.asarray(token_ids, dtype=np.int64)
-        except (OverflowError, TypeError, ValueError) as error:
+            ids = np.asarray(token_ids)
+        except (TypeError, ValueError) as error:
             raise InvalidInputError(f"Token ids must be integers, found {token_ids!r:.80}.") from error
+        if ids.ndim != 1 or not 1 <= len(ids) <= self.max_batch:
+            found = "an array of shape " + str(ids.shape) if ids.ndim != 1 else str(len(ids))
+            raise InvalidInputError(f"A forward takes a sequence of 1 to {self.max_batch} token ids, found {found}.")
+        if ids.dtype.kind not in "iu":
+            raise InvalidInputError(f"Token ids must be integers, found {token_ids!r:.80}.")
         outside = (ids < 0) | (ids >= self.config.vocab_size)
         if outside.any():
-            found = int(ids[outside][0])
-            raise InvalidInputError(f"Token ids must lie between 0 and {self.config.vocab_size - 1}, found {found}.")
+            raise InvalidInputError(
+                f"Token ids must lie between 0 and {self.config.vocab_size - 1}, found {ids[outside][0]}."
+            )
         return ids.astype(np.int32)
 
 
 def _native_state(state: InferenceState) -> NativeState:
     if not isinstance(state, NativeState):
-        raise ModelError(f"A state of the native backend is required, found one of {type(state).__name__}.")
+        raise InvalidInputError(f"A state of the native backend is required, found one of {type(state).__name__}.")
     return state
+
+
+def _as_length(value: object, name: str) -> int:
+    if not isinstance(value, SupportsIndex):
+        raise InvalidInputError(f"{name!r} must be an integer, found {value!r:.80}.")
+    return operator.index(value)

@@ -14,6 +14,7 @@
 #include "core_round_trip.h"
 #include "dispatch.h"
 #include "error.h"
+#include "gil_free.h"
 #include "model.h"
 
 namespace nb = nanobind;
@@ -22,6 +23,8 @@ using nb::literals::operator""_a;
 namespace cera {
 namespace {
 
+// An argument of these types is bound with `noconvert`: a copy of another type or order would be read or written
+// instead.
 using ByteRows = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ids = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -70,7 +73,7 @@ void SetTensor(Model& model, int layer, const std::string& role, const std::stri
                ByteRows bytes) {
   const RawTensor tensor = {name,        type,         static_cast<int64_t>(bytes.shape(0)),
                             num_columns, bytes.data(), bytes.nbytes()};
-  const nb::gil_scoped_release release;
+  const GilFree gil_free;
   model.SetTensor(layer, role, tensor);
 }
 
@@ -82,7 +85,7 @@ void Forward(Model& model, State& state, Ids ids, Rows logits, bool all_rows) {
                                          std::to_string(num_rows) + " rows of the vocabulary's size, and the context " +
                                          "room for " + std::to_string(state.max_length) + ".");
   }
-  const nb::gil_scoped_release release;
+  const GilFree gil_free;
   model.Forward(state, ids.data(), static_cast<int>(ids.shape(0)), all_rows, logits.data());
 }
 
@@ -96,9 +99,13 @@ std::vector<std::string> InstructionSets() {
 
 NB_MODULE(_native, module) {
   nb::register_exception_translator(TranslateErrors);
+  nb::set_leak_warnings(
+      false);  // what daemon threads hold when the interpreter ends is no fault, and not to be printed
+  GilFree::PrepareForExit();
   module.def("instruction_sets", InstructionSets, "Returns those this processor has, the fastest first.");
-  module.def("core_round_trip", [] { return CoreRoundTrip(1000); }, nb::call_guard<nb::gil_scoped_release>(),
-             "Returns the nanoseconds a cache line takes from one core to another and back; for benchmarks.");
+  module.def(
+      "core_round_trip", [] { return CoreRoundTrip(1000); }, nb::call_guard<GilFree>(),
+      "Returns the nanoseconds a cache line takes from one core to another and back; for benchmarks.");
   nb::class_<State>(module, "State")
       .def_ro("length", &State::length)
       .def_ro("max_length", &State::max_length)
@@ -106,16 +113,16 @@ NB_MODULE(_native, module) {
   nb::class_<Model>(module, "Model")
       .def(nb::new_(&MakeModel), "hidden_size"_a, "head_dim"_a, "vocab_size"_a, "rms_eps"_a, "instruction_set"_a,
            "num_threads"_a, "half_cache"_a)
-      .def("add_layer", AddLayer, "num_heads"_a, "num_kv_heads"_a, "feed_forward_size"_a, "frequencies"_a,
+      .def("add_layer", AddLayer, "num_heads"_a, "num_kv_heads"_a, "feed_forward_size"_a, "frequencies"_a.noconvert(),
            "interleaved"_a)
-      .def("set_tensor", SetTensor, "layer"_a, "role"_a, "name"_a, "gguf_type"_a, "num_columns"_a, "data"_a)
+      .def("set_tensor", SetTensor, "layer"_a, "role"_a, "name"_a, "gguf_type"_a, "num_columns"_a, "data"_a.noconvert())
       .def("finish", &Model::Finish)
       .def_prop_ro("instruction_set", [](const Model& model) { return model.kernels().name; })
       .def_prop_ro("num_threads", &Model::num_threads)
       .def("new_state", &Model::NewState, "max_length"_a)
-      .def("copy_state", &Model::CopyState, "state"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("copy_state", &Model::CopyState, "state"_a, nb::call_guard<GilFree>())
       .def("truncate", &Model::Truncate, "state"_a, "length"_a)
-      .def("forward", Forward, "state"_a, "ids"_a, "logits"_a, "all_rows"_a);
+      .def("forward", Forward, "state"_a, "ids"_a.noconvert(), "logits"_a.noconvert(), "all_rows"_a);
 }
 
 }  // namespace cera

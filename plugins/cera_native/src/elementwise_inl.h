@@ -54,7 +54,9 @@ CERA_INLINE void ForEachVector(int first, int last, Function function) {
     const Floats part = load(x + i);
     squares = MultiplyAdd(part, part, squares);
   });
-  return 1.0f / __builtin_sqrtf(SumOfLanes(squares) / static_cast<float>(n) + eps);
+  const float mean = SumOfLanes(squares) / static_cast<float>(n);
+  // Squares that overflow would give a scale of 0, and logits that look like any others.
+  return mean < __builtin_inff() ? 1.0f / __builtin_sqrtf(mean + eps) : __builtin_nanf("");
 }
 
 void ScaleBy(const float* x, float scale, const float* weight, int first, int last, float* y) {
@@ -81,7 +83,7 @@ constexpr float kSmallestMaximum = 1e-30f;
 CERA_INLINE void QuantiseBlock(const float* x, int8_t* codes, BlockSums* sums) {
   const Floats low = LoadFloats(x), high = LoadFloats(x + kLanes);
   const float maximum = MaxOfLanes(Max(Abs(low), Abs(high)));
-  const bool is_zero = !(maximum >= kSmallestMaximum);
+  const bool is_zero = maximum < kSmallestMaximum;  // not for NaN, which the scale hands on
   const Floats reciprocal = Broadcast(is_zero ? 0.0f : 127.0f / maximum);
   const Ints low_codes = RoundToInts(Multiply(low, reciprocal)), high_codes = RoundToInts(Multiply(high, reciprocal));
   StoreInt8s(codes, low_codes);

@@ -1,7 +1,4 @@
 // Every kernel on every instruction set of this machine against the plain build, bit for bit; and one row against many.
-//
-// At the end all of it is boiled down to one number, which must be the same on every machine: that is how a machine
-// with NEON and one with AVX-512 are compared.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,96 +8,25 @@
 
 #include "dispatch.h"
 #include "error.h"
-#include "half.h"
 #include "packed_matrix.h"
+#include "test_support.h"
 
 namespace cera {
 namespace {
 
 constexpr uint64_t kExpectedFingerprint = 0x7a0e7dddc034e8ab;
 
-int num_failures = 0;
-uint64_t fingerprint = 14695981039346656037u;
-
-void Fail(const std::string& what) {
-  printf("FAILED: %s\n", what.c_str());
-  ++num_failures;
-}
-
-// A small generator of its own: the standard library's distributions differ between machines.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint32_t Next() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<uint32_t>(state_ >> 33);
-  }
-  float Uniform() { return static_cast<float>(Next() % 2000001u) * 1e-6f - 1.0f; }
-
- private:
-  uint64_t state_;
-};
-
-std::vector<float> RandomFloats(size_t n, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(n);
-  for (float& value : values) value = random.Uniform() * (random.Next() % 50 == 0 ? 20.0f : 1.0f);
-  return values;
-}
-
-template <class T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
+Fingerprint fingerprint;
 
 // Compares what a table computed with what the plain one did; the plain result joins the fingerprint.
 template <class T>
 void Check(const Kernels& kernels, const std::vector<T>& result, const std::vector<T>& expected,
            const std::string& what) {
   if (!SameBits(result, expected)) Fail(std::string(kernels.name) + ", " + what);
-  if (&kernels != &kPlainKernels) return;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(expected.data());
-  for (size_t i = 0; i < expected.size() * sizeof(T); ++i) fingerprint = (fingerprint ^ bytes[i]) * 1099511628211u;
+  if (&kernels == &kPlainKernels) fingerprint.Add(expected);
 }
 
 // ---- Products
-
-struct FileFormat {
-  const char* name;
-  int type, block, block_bytes;
-  std::vector<int> halves;  // offsets of half-precision numbers in a block
-};
-
-const std::vector<FileFormat>& FileFormats() {
-  static const std::vector<FileFormat> formats = {
-      {"F32", 0, 1, 4, {}},           {"F16", 1, 1, 2, {0}},         {"BF16", 30, 1, 2, {}},
-      {"Q4_0", 2, 32, 18, {0}},       {"Q4_1", 3, 32, 20, {0, 2}},   {"Q5_0", 6, 32, 22, {0}},
-      {"Q5_1", 7, 32, 24, {0, 2}},    {"Q8_0", 8, 32, 34, {0}},      {"Q4_K", 12, 256, 144, {0, 2}},
-      {"Q5_K", 13, 256, 176, {0, 2}}, {"Q6_K", 14, 256, 210, {208}},
-  };
-  return formats;
-}
-
-// Random bytes, but with numbers where numbers belong.
-std::vector<uint8_t> RandomWeights(const FileFormat& format, int num_rows, int num_columns) {
-  Random random(static_cast<uint64_t>(format.type) + 1);
-  std::vector<uint8_t> bytes(static_cast<size_t>(num_rows) * num_columns / format.block * format.block_bytes);
-  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
-  for (size_t at = 0; at < bytes.size(); at += format.block_bytes) {
-    const float number = random.Uniform() * 0.1f;
-    const uint32_t bits = Uint32FromFloat(number);
-    if (format.type == 0) memcpy(&bytes[at], &bits, 4);
-    if (format.type == 30) {
-      const uint16_t top = static_cast<uint16_t>(bits >> 16);
-      memcpy(&bytes[at], &top, 2);
-    }
-    for (int offset : format.halves) {
-      const uint16_t half = HalfFromFloat(random.Uniform() * 0.1f);
-      memcpy(&bytes[at + offset], &half, 2);
-    }
-  }
-  return bytes;
-}
 
 struct Quantised {
   std::vector<int8_t> codes;
@@ -166,7 +92,7 @@ void TestProducts(const std::vector<const Kernels*>& tables) {
   const std::vector<float> bias = RandomFloats(kRows, 8);
   for (const FileFormat& format : FileFormats()) {
     Arena arena;
-    const std::vector<uint8_t> bytes = RandomWeights(format, kRows, kWidth);
+    const std::vector<uint8_t> bytes = RandomWeights(format, kRows, kWidth, static_cast<uint64_t>(format.type) + 1);
     const PackedMatrix matrix({format.name, format.type, kRows, kWidth, bytes.data(), bytes.size()}, arena, pool);
     const std::vector<float> expected = Product(kPlainKernels, matrix, x, kMostColumns, bias.data());
     CheckAgainstDefinition(matrix, x, expected, bias.data(), format.name);
@@ -348,7 +274,6 @@ int main() {
   TestAttention(tables);
   TestRefusals();
   for (const Kernels* kernels : tables) printf("%s ", kernels->name);
-  printf("%016llx\n", static_cast<unsigned long long>(fingerprint));
-  if (fingerprint != kExpectedFingerprint) Fail("the fingerprint differs from that of other machines");
+  fingerprint.Check(kExpectedFingerprint);
   return num_failures == 0 ? 0 : 1;
 }

@@ -12,7 +12,10 @@ namespace {
 
 std::atomic<uint64_t> num_models{0};
 
+// Far above any real model, and small enough that offsets within a row, a head or a chunk of keys fit into an int.
 constexpr int kMostSize = 1 << 24;
+constexpr int kMostHeadDim = 1 << 16;
+constexpr double kMostFrequency = 1e3;  // radians per position; real ones are at most 1 over a factor of scaling
 
 // The places for tensors in a layer, by role.
 struct MatrixRole {
@@ -75,8 +78,10 @@ Model::Model(const ModelShape& shape, const Kernels& kernels, int num_threads, b
       cache_shape_{{}, shape.head_dim, half_cache},
       pool_(num_threads) {
   Require(IsSize(shape.hidden_size) && IsSize(shape.vocab_size), "its sizes must be positive");
-  Require(IsSize(shape.head_dim) && shape.head_dim % 2 == 0, "the size of a head must be positive and even");
-  Require(shape.rms_eps > 0, "the epsilon of its norms must be positive");
+  Require(IsSize(shape.head_dim) && shape.head_dim <= kMostHeadDim && shape.head_dim % 2 == 0,
+          "the size of a head must be even, positive and at most " + std::to_string(kMostHeadDim) + ", found " +
+              std::to_string(shape.head_dim));
+  Require(shape.rms_eps > 0 && shape.rms_eps < 1, "the epsilon of its norms must lie between 0 and 1");
 }
 
 Model::~Model() = default;
@@ -97,6 +102,11 @@ void Model::AddLayer(int num_heads, int num_kv_heads, int feed_forward_size, Rot
   Require(static_cast<int64_t>(num_heads) * shape_.head_dim <= kMostSize && IsSize(feed_forward_size),
           "a layer's sizes must be positive and below " + std::to_string(kMostSize));
   Require(rotary.num_pairs() * 2 <= shape_.head_dim, "no more elements of a head can turn than it has");
+  for (double frequency : rotary.frequencies) {
+    Require(frequency >= -kMostFrequency && frequency <= kMostFrequency,
+            "its heads must turn by at most " + std::to_string(kMostFrequency) + " radians per position, found " +
+                std::to_string(frequency));
+  }
   Layer layer;
   layer.num_heads = num_heads;
   layer.num_kv_heads = num_kv_heads;
@@ -107,6 +117,7 @@ void Model::AddLayer(int num_heads, int num_kv_heads, int feed_forward_size, Rot
 }
 
 void Model::SetTensor(int layer, const std::string& role, const RawTensor& tensor) {
+  pool_.CheckProcess();
   const std::lock_guard<std::mutex> lock(mutex_);
   RequireFinished(false);
   if (layer < 0) {
@@ -169,6 +180,7 @@ void Model::Finish() {
 }
 
 void Model::CheckOwner(const State& state) const {
+  pool_.CheckProcess();  // before a lock is taken
   if (state.model_id != id_) {
     throw Error("InvalidInputError", "A state must be used with the model that made it, found one of another model.");
   }
@@ -176,6 +188,10 @@ void Model::CheckOwner(const State& state) const {
 
 std::unique_ptr<State> Model::NewState(int max_length) const {
   RequireFinished(true);
+  if (max_length < 1) {
+    throw Error("InvalidInputError",
+                "A state must be for at least one token, found " + std::to_string(max_length) + ".");
+  }
   return std::make_unique<State>(id_, cache_shape_, max_length);
 }
 

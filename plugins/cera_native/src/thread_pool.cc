@@ -63,12 +63,16 @@ void ThreadPool::Barrier() {
   num_barriers_.notify_all();
 }
 
-void ThreadPool::RunJob(Job job, void* context) {
+void ThreadPool::CheckProcess() const {
   if (getpid() != process_) {
     throw Error("ModelError",
                 "A native model must be used in the process that loaded it, and this one was forked from it. Load the "
                 "model after the fork, or start processes with the method \"spawn\".");
   }
+}
+
+void ThreadPool::RunJob(Job job, void* context) {
+  CheckProcess();
   job_ = job;
   context_ = context;
   num_jobs_.fetch_add(1, std::memory_order_release);

@@ -43,8 +43,11 @@ class ThreadPool : public Team {
   int num_threads() const override { return num_threads_; }
   void Barrier() override;
 
+  // Throws Error in a process forked from the one that made the pool: there the threads do not exist, and a lock that
+  // one of them held is held for ever.
+  void CheckProcess() const;
+
   // Calls job(thread) on every thread and returns when all have. The job does not throw.
-  // Throws Error in a process forked from the one that made the pool: there the threads do not exist.
   template <class Function>
   void Run(Function&& job) {
     RunJob([](void* context, int thread) { (*static_cast<Function*>(context))(thread); }, &job);

@@ -86,8 +86,10 @@ CERA_INLINE void StoreInts(int32_t* p, Ints a) { memcpy(p, a.lane, sizeof(a.lane
 CERA_INLINE void StoreInt8s(int8_t* p, Ints a) {
   for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.lane[i]);
 }
+// Wraps around, which it does only where a NaN went in.
 CERA_INLINE Ints AddInts(Ints a, Ints b) {
-  return ForEachLane<Ints>([&](int i) { return a.lane[i] + b.lane[i]; });
+  return ForEachLane<Ints>(
+      [&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.lane[i]) + static_cast<uint32_t>(b.lane[i])); });
 }
 template <int kBits>
 CERA_INLINE Ints ShiftLeft(Ints a) {
