@@ -420,6 +420,17 @@ def test_drafter_that_uses_the_session_is_told_that_it_is_busy() -> None:
     assert generation.stats.drafters["BrokenDrafter"].num_faults == {"SessionBusyError": 3}
 
 
+def test_interrupt_by_the_user_in_a_drafter_ends_the_generation_and_not_the_session() -> None:
+    def interrupt(tokens: Sequence[int], max_k: int) -> Any:
+        raise KeyboardInterrupt
+
+    session = session_of()
+    with pytest.raises(KeyboardInterrupt):
+        session.generate(drafter=BrokenDrafter(interrupt), **FIXED)
+    assert session.token_ids == PROMPT + plain(max_tokens=1).token_ids
+    assert session.generate(max_tokens=5).token_ids == plain(max_tokens=6).token_ids[1:]
+
+
 def test_acceptance_learned_in_one_generation_helps_the_next() -> None:
     session, drafter = session_of(), oracle(wrong_every=1)
     first = session.generate(max_tokens=NUM_TOKENS, drafter=drafter).stats

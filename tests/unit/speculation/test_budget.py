@@ -140,6 +140,16 @@ def test_adaptive_budget_cuts_where_confidence_ends() -> None:
     assert budget.num_to_verify(Draft(range(8), confidences=[1.0] * 3 + [0.0] * 5)) == 3
 
 
+def test_longer_match_is_verified_further() -> None:
+    costs = costs_of({1: 1.0, 16: 4.0})
+    lengths = [
+        budget_of(costs).num_to_verify(Draft(range(15), match_length=match_length))
+        for match_length in (1, 3, 6, 12, 20)
+    ]
+    assert lengths == sorted(lengths)
+    assert lengths[0] < 4 < lengths[-1]
+
+
 def test_acceptance_is_learned_from_what_was_not_verified() -> None:
     acceptance = Acceptance()
     budget = DraftBudget(GenerationOptions(), costs_of({1: 1.0, 2: 5.0}), acceptance)
