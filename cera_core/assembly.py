@@ -5,18 +5,28 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
+
+from pydantic import BaseModel
 
 from cera_core.config import AUTO, NONE, Config
 from cera_core.discovery import Plugins, error_line
 from cera_core.drafter import Drafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
 from cera_core.drafting.guard import GuardedDrafter
-from cera_core.errors import CeraError, CeraWarning, InvalidInputError, PluginError, UnsupportedModelError
+from cera_core.errors import (
+    CeraError,
+    CeraWarning,
+    InvalidInputError,
+    PluginError,
+    UnsupportedModelError,
+    let_interrupt_through,
+)
 from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
 from cera_core.registry import Registry
-from cera_core.specs import DrafterContext, ModelSpec
+from cera_core.specs import DrafterContext, DrafterSpec, ModelSpec
 from cera_core.validation import validated
 
 _AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")
@@ -34,8 +44,9 @@ def make_drafter(
     if name == AUTO:
         return _make_auto(validated(AutoOptions, own_options, owner="drafter 'auto'"), plugins, options, context)
     spec = plugins.drafter(name)
-    checked = validated(spec.options, own_options, owner=f"drafter {name!r}")
-    drafter = _call_plugin(f"drafter {name!r}", spec.create, checked, context)
+    owner = f"drafter {name!r}"
+    checked = _checked_options(spec, own_options, owner)
+    drafter = _call_plugin(owner, spec.create, checked, context)
     if not isinstance(drafter, Drafter):
         raise PluginError(f"The drafter {name!r} must be a Drafter; its plugin made a {type(drafter).__name__}.")
     return drafter
@@ -76,11 +87,17 @@ def make_model(model_file: ModelFile, name: str, plugins: Plugins, options: Mapp
 
 def _load_with(spec: ModelSpec, model_file: ModelFile, options: Mapping[str, Any]) -> Model:
     owner = f"backend {spec.name!r}"
-    checked = validated(spec.options, options, owner=owner)
+    checked = _checked_options(spec, options, owner)
     model = _call_plugin(owner, spec.load, model_file, checked)
     if not isinstance(model, Model):
         raise PluginError(f"The {owner} must load a Model; its plugin made a {type(model).__name__}.")
     return model
+
+
+def _checked_options(spec: DrafterSpec | ModelSpec, options: Mapping[str, Any], owner: str) -> BaseModel:
+    """Checks options with the plugin's own model, whose validators may fail like any other part of the plugin."""
+    checked: BaseModel = _call_plugin(owner, partial(validated, owner=owner), spec.options, options)
+    return checked
 
 
 def _call_plugin(owner: str, function: Any, *arguments: Any) -> Any:
@@ -89,7 +106,8 @@ def _call_plugin(owner: str, function: Any, *arguments: Any) -> Any:
         return function(*arguments)
     except CeraError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        let_interrupt_through(error)
         raise PluginError(f"The {owner} failed with {error_line(error)}. Its plugin is at fault.") from error
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pluggy
 
 from cera_core import hookspecs
-from cera_core.errors import CeraError, CeraWarning, PluginError, UnknownNameError
+from cera_core.errors import CeraError, CeraWarning, PluginError, UnknownNameError, let_interrupt_through
 from cera_core.near_match import did_you_mean
 from cera_core.registry import Registry
 from cera_core.specs import DrafterSpec, ModelSpec
@@ -110,7 +110,8 @@ class Plugins:
         try:
             plugin = entry_point.load()
             drafters, models = self._register(plugin, record)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            let_interrupt_through(error)
             self.records.append(replace(record, reason=error_line(error)))
             return
         self.drafters.add(drafters, record.distribution)
@@ -221,7 +222,8 @@ def unavailable_because(spec: ModelSpec) -> str | None:
     """Returns why a backend cannot run here, or None; one that cannot even tell is not available."""
     try:
         return spec.availability() or None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        let_interrupt_through(error)
         return f"asking it failed with {error_line(error)}"
 
 
@@ -264,6 +266,7 @@ def error_line(error: BaseException) -> str:
     """Returns an error of a plugin on one line; our own errors need no class name."""
     try:
         text = " ".join(str(error).split())
-    except Exception:
+    except BaseException as error_in_error:
+        let_interrupt_through(error_in_error)
         text = ""
     return text if isinstance(error, CeraError) else f"{type(error).__name__}: {text}".rstrip(": ")

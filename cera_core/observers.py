@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from cera_core.errors import let_interrupt_through
+
 if TYPE_CHECKING:
     import pluggy
 
@@ -46,6 +48,7 @@ def _call(implementations: list[Any], event: object) -> list[Any]:
         try:
             implementation.function(*[event for _ in implementation.argnames])
             sound.append(implementation)
-        except Exception:
+        except BaseException as error:
+            let_interrupt_through(error)
             _log.warning("The observer %r failed and is not called again.", implementation.plugin_name, exc_info=True)
     return sound

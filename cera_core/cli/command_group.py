@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from cera_core.errors import ConfigError
+from cera_core.errors import ConfigError, let_interrupt_through
 
 if TYPE_CHECKING:
     from cera_core.discovery import Plugins
@@ -74,26 +74,30 @@ class CommandGroup(TyperGroup):
         from cera_core.discovery import discover  # noqa: PLC0415
 
         plugins = discover(load_config().disabled_plugins, strangers_only=strangers_only)
-        for plugin_name, app in _command_apps(plugins):
-            for name, command in get_group(app).commands.items():
+        for plugin_name, commands in _commands_by_plugin(plugins):
+            for name, command in commands.items():
                 if name not in BUILT_IN:
                     self.commands.setdefault(name, command)
                 else:
                     _warn(f"The plugin {plugin_name!r} adds a command {name!r}, which cera has itself; it is left out.")
 
 
-def _command_apps(plugins: Plugins) -> Iterator[tuple[str, typer.Typer]]:
+def _commands_by_plugin(plugins: Plugins) -> Iterator[tuple[str, dict[str, Any]]]:
     """Asks the plugins one by one for their commands; one that fails costs a warning."""
+    from cera_core.discovery import error_line  # noqa: PLC0415 - costs more than the listing itself
+
     everybody = plugins.manager.get_plugins()
     for name, plugin in plugins.manager.list_name_plugin():
         app = typer.Typer()
         app.callback()(lambda: None)  # a group, however few commands come
         try:
             plugins.manager.subset_hook_caller("cera_register_commands", everybody - {plugin})(app=app)
-        except Exception as error:
-            _warn(f"The plugin {name!r} cannot add its commands: {type(error).__name__}: {error}")
+            commands = dict(get_group(app).commands)  # reads the signatures, which may be none that typer understands
+        except BaseException as error:
+            let_interrupt_through(error)
+            _warn(f"The plugin {name!r} cannot add its commands: {error_line(error)}")
         else:
-            yield name, app
+            yield name, commands
 
 
 def _distribution_of(entry_point: Any) -> str:

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Any
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
+from cera_core.errors import let_interrupt_through
 
 MAX_CONSECUTIVE_FAULTS = 3
-_RAISED_BY_DRAFTERS = (Exception, SystemExit, GeneratorExit)  # not KeyboardInterrupt: that is the user's
 _WHY_NO_GUESS = ("the drafter failed", "the drafter had no guess", "the drafter is quarantined")
 _log = logging.getLogger("cera")
 
@@ -58,7 +58,8 @@ class GuardedDrafter(Drafter):
         num_faults = self.num_faults.total()
         try:
             draft = self._checked(self._drafter.draft(tokens, max_k), max_k)
-        except _RAISED_BY_DRAFTERS as error:
+        except BaseException as error:
+            let_interrupt_through(error)
             self._fault(type(error).__name__, f"raised {_described(error)}")
             draft = NO_DRAFT
         self._settle(num_faults)
@@ -80,7 +81,8 @@ class GuardedDrafter(Drafter):
         num_faults = self.num_faults.total()
         try:
             self._drafter.accept(draft, num_accepted)
-        except _RAISED_BY_DRAFTERS as error:
+        except BaseException as error:
+            let_interrupt_through(error)
             self._fault(type(error).__name__, f"raised {_described(error)} in 'accept'")
             self._settle(num_faults)
 
@@ -90,7 +92,8 @@ class GuardedDrafter(Drafter):
         self.is_quarantined = False
         try:
             self._drafter.reset()
-        except _RAISED_BY_DRAFTERS as error:
+        except BaseException as error:
+            let_interrupt_through(error)
             self._fault(type(error).__name__, f"raised {_described(error)} in 'reset'")
             self.is_quarantined = True
 
@@ -100,7 +103,8 @@ class GuardedDrafter(Drafter):
             clone = self._drafter.clone()
             if not isinstance(clone, Drafter):
                 raise TypeError(f"'clone' must return a Drafter; it returned {type(clone).__name__}")
-        except _RAISED_BY_DRAFTERS as error:
+        except BaseException as error:
+            let_interrupt_through(error)
             guarded = GuardedDrafter(self.name, self._drafter, self._vocab_size)
             guarded._fault(type(error).__name__, f"raised {_described(error)} in 'clone'")
             guarded.is_quarantined = True
@@ -120,7 +124,8 @@ class GuardedDrafter(Drafter):
         """Returns what the drafter says, or 0 where it says nothing of use."""
         try:
             return max(operator.index(self._drafter.memory_bytes()), 0)
-        except _RAISED_BY_DRAFTERS:
+        except BaseException as error:
+            let_interrupt_through(error)
             return 0
 
     def _members(self) -> Sequence[GuardedDrafter]:
@@ -187,13 +192,15 @@ def _described(error: BaseException) -> str:
     """Returns an error on one line; one that cannot even say what it is, by its class."""
     try:
         return f"{type(error).__name__}({str(error)[:200]!r})"
-    except _RAISED_BY_DRAFTERS:
+    except BaseException as error_in_error:
+        let_interrupt_through(error_in_error)
         return type(error).__name__
 
 
 def _suggested_k(drafter: Drafter) -> int | None:
     try:
         value = operator.index(drafter.suggested_k)  # type: ignore[arg-type]  # of None too: that is no number
-    except _RAISED_BY_DRAFTERS:
+    except BaseException as error:
+        let_interrupt_through(error)
         return None
     return value if value >= 0 else None

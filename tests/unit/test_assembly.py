@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cera_core.assembly import make_drafter, make_model, warn_of_unused
 from cera_core.config import Config
@@ -32,6 +32,21 @@ NO_CONTEXT = DrafterContext()
 
 class Options(PluginOptions):
     size: int = Field(default=3, ge=1)
+
+
+class FragileOptions(PluginOptions):
+    """Options whose own check has a defect."""
+
+    size: int = 3
+
+    @field_validator("size")
+    @classmethod
+    def _check(cls, value: int) -> int:
+        raise KeyError(value)
+
+
+class Panic(BaseException):
+    """What a Rust extension raises that panics: no `Exception`."""
 
 
 class SizedDrafter(Drafter):
@@ -106,7 +121,7 @@ class TestDrafter:
         with pytest.raises(ConfigError, match="'size' of drafter 'sized' must be greater than or equal to 1, but is 0"):
             make_drafter("sized", plugins, {"sized": {"size": 0}}, NO_CONTEXT)
 
-    @pytest.mark.parametrize("error", [ValueError("bad\nvalue"), SystemExit("bad value")])
+    @pytest.mark.parametrize("error", [ValueError("bad\nvalue"), SystemExit("bad value"), Panic("bad value")])
     def test_an_exception_of_the_plugin_becomes_a_chained_plugin_error(
         self, plugins: Plugins, error: BaseException
     ) -> None:
@@ -119,6 +134,14 @@ class TestDrafter:
         ) as caught:
             make_drafter("sized", plugins, {}, NO_CONTEXT)
         assert caught.value.__cause__ is error
+
+    def test_a_defect_in_the_check_of_its_options_is_the_plugin_s(self, plugins: Plugins) -> None:
+        create: Callable[..., Any] = lambda options, context: SizedDrafter(options.size)  # noqa: E731
+        plugins.drafters.add(
+            [DrafterSpec(name="sized", summary="Guesses.", create=create, options=FragileOptions)], "test"
+        )
+        with pytest.raises(PluginError, match=r"The drafter 'sized' failed with KeyError: 5\. Its plugin is at fault"):
+            make_drafter("sized", plugins, {"sized": {"size": 5}}, NO_CONTEXT)
 
     def test_an_error_of_cera_s_own_kind_stays_as_it_is(self, plugins: Plugins) -> None:
         error = InvalidInputError("The phrase file is empty.")

@@ -126,6 +126,7 @@ SIMPLE_FLAWS = {
     "import error": ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
     "syntax error": ("def def", "SyntaxError: "),
     "exits": ("raise SystemExit('I am leaving')", "SystemExit: I am leaving"),
+    "panics": ("class Panic(BaseException): pass\nraise Panic('in Rust')", "Panic: in Rust"),
     "several lines": ("raise ValueError('one\\n  two')", "ValueError: one two"),
     "speechless": (
         "class Speechless(Exception):\n    def __str__(self): raise RuntimeError\nraise Speechless",

@@ -50,11 +50,19 @@ class Counter:
         self.count += 1
 
 
+class Panic(BaseException):
+    """What a Rust extension raises that panics: no `Exception`."""
+
+
 class Failing(Watcher):
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__()
+        self.error = error or ValueError("the observer's own")
+
     @hookimpl
     def cera_round_finished(self, round: RoundEvent) -> None:  # noqa: A002
         super().cera_round_finished(round)
-        raise ValueError("the observer's own")
+        raise self.error
 
 
 def observers_of(**plugins: object) -> Observers:
@@ -83,8 +91,11 @@ def test_every_observer_is_told_and_may_take_no_argument() -> None:
     assert counter.count == 1
 
 
-def test_observer_that_fails_is_named_once_and_not_called_again(caplog: pytest.LogCaptureFixture) -> None:
-    failing, watcher = Failing(), Watcher()
+@pytest.mark.parametrize("error", [ValueError(), SystemExit(3), Panic()], ids=repr)
+def test_observer_that_fails_is_named_once_and_not_called_again(
+    caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    failing, watcher = Failing(error), Watcher()
     observers = observers_of(watcher=watcher, failing=failing)
     with caplog.at_level(logging.WARNING, "cera"):
         observers.round_finished(ROUND)
@@ -93,6 +104,12 @@ def test_observer_that_fails_is_named_once_and_not_called_again(caplog: pytest.L
     assert caplog.messages == ["The observer 'failing' failed and is not called again."]
     assert failing.seen == [ROUND, GENERATION]
     assert watcher.seen == [ROUND, ROUND, GENERATION]
+
+
+def test_interrupt_by_the_user_is_no_fault_of_the_observer() -> None:
+    observers = observers_of(failing=Failing(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        observers.round_finished(ROUND)
 
 
 def test_loop_asks_nobody_once_the_last_observer_has_failed() -> None:

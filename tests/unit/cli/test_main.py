@@ -201,12 +201,28 @@ class TestPluginCommands:
         assert "hello" not in cera("--help").out
         assert cera("hello").status == 2
 
-    def test_plugin_that_fails_harms_nobody(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
-        install_plugin(plugin_folder, "failing", HELLO.replace("    @app", "    raise OSError('no')\n    @app"))
+    @pytest.mark.parametrize(
+        ("old", "new", "reason"),
+        [
+            ("    @app", "    raise OSError('no')\n    @app", "OSError: no"),
+            ("    @app", "    raise SystemExit(5)\n    @app", "SystemExit: 5"),
+            (
+                '"Says hello."',
+                "pass\n    app.registered_commands = 3\n    def rest(name):",
+                "TypeError: 'int' object is not",
+            ),
+            ("name: str", "name: int | str", "AssertionError: Typer "),
+        ],
+    )
+    def test_plugin_that_fails_harms_nobody(
+        self, cera: Callable[..., Any], plugin_folder: Path, old: str, new: str, reason: str
+    ) -> None:
+        install_plugin(plugin_folder, "failing", HELLO.replace(old, new))
         install_plugin(plugin_folder, "hello", HELLO)
         outcome = cera("--help")
         assert "Says hello." in outcome.out
-        assert outcome.err == "Warning: The plugin 'failing' cannot add its commands: OSError: no\n"
+        assert outcome.err.startswith(f"Warning: The plugin 'failing' cannot add its commands: {reason}")
+        assert outcome.err.count("\n") == 1
 
     def test_built_in_command_is_not_displaced(self, cera: Callable[..., Any], plugin_folder: Path) -> None:
         install_plugin(plugin_folder, "hello", HELLO.replace("def hello", "def config"))

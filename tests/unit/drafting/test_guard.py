@@ -175,6 +175,10 @@ class UnspeakableError(Exception):
         raise SystemExit
 
 
+class Panic(BaseException):
+    """What a Rust extension raises that panics: no `Exception`."""
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     def fail(*_: object) -> Any:
         raise error
@@ -186,7 +190,15 @@ def recursive(*_: object) -> Any:
     return recursive()
 
 
-ERRORS = [RuntimeError("x"), SystemExit(1), GeneratorExit(), MemoryError(), StopIteration(), UnspeakableError()]
+ERRORS = [
+    RuntimeError("x"),
+    SystemExit(1),
+    GeneratorExit(),
+    MemoryError(),
+    StopIteration(),
+    UnspeakableError(),
+    Panic(),
+]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
