@@ -12,7 +12,7 @@ from cera_core.config import AUTO, NONE, Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
 from cera_core.errors import InvalidInputError
-from cera_core.generation import Generation, TokenStream
+from cera_core.generation import Generation, TokenStream, collected
 from cera_core.generation_options import GenerationOptions
 from cera_core.model import Model
 from cera_core.modelfile.catalogue import resolve
@@ -93,7 +93,7 @@ class Engine:
             prompt: Raw text or token ids.
             **options: As in `GenerationOptions`, and `drafter` (a name, a drafter or None).
         """
-        return _finished(self.stream(prompt, **options))
+        return collected(self.stream(prompt, **options))
 
     def stream(self, prompt: str | Sequence[int], **options: Any) -> TokenStream:
         """Continues a prompt like `generate`, and hands out the tokens as they come."""
@@ -113,7 +113,7 @@ class Engine:
         Raises:
             InvalidInputError: The model file has no chat template.
         """
-        return _finished(self.stream_chat(messages, session=session, **options))
+        return collected(self.stream_chat(messages, session=session, **options))
 
     def stream_chat(self, messages: Messages, *, session: Session | None = None, **options: Any) -> TokenStream:
         """Answers a conversation like `chat`, and hands out the tokens as they come."""
@@ -242,9 +242,3 @@ def _effective(
     if drafter_options:
         arguments["drafters"] = {arguments.get("drafter", config.drafter): drafter_options}
     return config.updated(arguments) if arguments else config
-
-
-def _finished(stream: TokenStream) -> Generation:
-    for _ in stream:
-        pass
-    return stream.generation

@@ -116,6 +116,13 @@ class TokenStream(Iterator[Token]):
         return self._outcome.generation
 
 
+def collected(stream: TokenStream) -> Generation:
+    """Reads a stream to its end and returns the whole."""
+    for _ in stream:
+        pass
+    return stream.generation
+
+
 @dataclass(slots=True)
 class Outcome:
     """A generation while it runs: what was handed out, and `generation` when it has ended."""

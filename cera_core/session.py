@@ -17,7 +17,7 @@ from cera_core.drafter import Drafter
 from cera_core.drafting.choice import DrafterChoice, Drafting, SessionDrafters
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError, SessionBusyError
-from cera_core.generation import Generation, Outcome, Token, TokenStream, handed_out
+from cera_core.generation import Generation, Outcome, Token, TokenStream, collected, handed_out
 from cera_core.generation_options import GenerationOptions
 from cera_core.request import make_request, say_what_is_idle
 from cera_core.specs import GenerationEvent
@@ -106,7 +106,7 @@ class Session:
             ContextFullError: They do not fit; nothing was appended.
         """
         with self._at_work():
-            self._context.append(self._ids_of(tokens))
+            self._context.append(self._ids_of(tokens, add_special=not self.position))
 
     def replace(self, tokens: str | Sequence[int]) -> int:
         """Makes `tokens` the whole history, keeping the cache up to the first difference.
@@ -115,7 +115,7 @@ class Session:
             How many tokens at the start were kept.
         """
         with self._at_work():
-            return self._context.replace(self._ids_of(tokens, is_at_start=True))
+            return self._context.replace(self._ids_of(tokens, add_special=True))
 
     def prefill(self) -> bool:
         """Brings the cache up to the history now, instead of when a generation begins.
@@ -184,10 +184,7 @@ class Session:
             InvalidInputError: There is nothing to go on from, or an option or the drafter is not usable.
             ModelError: The model failed; the session can be used again.
         """
-        stream = self.stream(drafter=drafter, prediction=prediction, **options)
-        for _ in stream:
-            pass
-        return stream.generation
+        return collected(self.stream(drafter=drafter, prediction=prediction, **options))
 
     def stream(
         self,
@@ -270,18 +267,15 @@ class Session:
 
     def _prediction(self, prediction: str | Sequence[int]) -> PredictionDrafter:
         """Makes the drafter of a prediction of the next answer."""
-        if isinstance(prediction, str):
-            if self._tokenizer is None:
-                raise InvalidInputError("A 'prediction' of text needs a tokenizer, and this session has none.")
-            prediction = self._tokenizer.encode(prediction, add_special=False)
-        return PredictionDrafter(checked_ids(prediction, self._model.config.vocab_size), self.position)
+        token_ids = self._ids_of(prediction, add_special=False, subject="A 'prediction' of text")
+        return PredictionDrafter(checked_ids(token_ids, self._model.config.vocab_size), self.position)
 
-    def _ids_of(self, tokens: str | Sequence[int], *, is_at_start: bool = False) -> Sequence[int]:
-        if isinstance(tokens, str):
-            if self._tokenizer is None:
-                raise InvalidInputError("Text needs a tokenizer, and this session has none; pass token ids.")
-            return self._tokenizer.encode(tokens, add_special=is_at_start or not self.position)
-        return tokens
+    def _ids_of(self, tokens: str | Sequence[int], *, add_special: bool, subject: str = "Text") -> Sequence[int]:
+        if not isinstance(tokens, str):
+            return tokens
+        if self._tokenizer is None:
+            raise InvalidInputError(f"{subject} needs a tokenizer, and this session has none; pass token ids.")
+        return self._tokenizer.encode(tokens, add_special=add_special)
 
     def _tell_finished(self, outcome: Outcome) -> None:
         if self._observers and self._observers.watch_generations:
