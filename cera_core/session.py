@@ -14,12 +14,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cera_core.drafter import Drafter
-from cera_core.drafting.choice import DrafterChoice, Drafting, SessionDrafters
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError, SessionBusyError
 from cera_core.generation import Generation, Outcome, Token, TokenStream, collected, handed_out
 from cera_core.generation_options import GenerationOptions
 from cera_core.request import make_request, say_what_is_idle
+from cera_core.session_drafters import DrafterChoice, Drafting, SessionDrafters
 from cera_core.specs import GenerationEvent
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
 from cera_core.speculation.context import Context, checked_ids

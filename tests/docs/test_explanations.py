@@ -10,8 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from cera_core.drafting import choice, guard
+from cera_core.drafting import guard
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS
+from cera_core.session_drafters import MAX_KEPT
 from cera_core.speculation import budget, decode
 from support.pages import ROOT, blocks_of
 
@@ -30,12 +31,12 @@ def shown_layers(number: int) -> list[set[str]]:
 def test_layers_are_those_that_are_checked(number: int, contract: str) -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = {each["name"]: each for each in settings["tool"]["importlinter"]["contracts"]}
-    layers = [layer.replace("cera_core.", "").split(" : ") for layer in contracts[contract]["layers"]]
+    layers = [layer.split(" | ") for layer in contracts[contract]["layers"]]
     assert shown_layers(number) == [set(layer) for layer in layers]
 
 
 def test_number_of_drafters_kept() -> None:
-    assert choice.MAX_KEPT == 8
+    assert MAX_KEPT == 8
     assert "Eight are kept at most" in ARCHITECTURE.read_text(encoding="utf-8")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cera_core.drafting.choice import MAX_KEPT, SessionDrafters
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError
+from cera_core.session_drafters import MAX_KEPT, SessionDrafters
 from cera_core.testing.drafters import OracleDrafter
 
 
