@@ -102,6 +102,11 @@ def test_shell_commands_are_ones_that_cera_has() -> None:
         group.get_command(context, name).make_context(name, arguments)  # raises for what is not known
 
 
+def test_the_plugin_of_the_tutorial_is_short() -> None:
+    modules = [block for block in blocks_of(ROOT / "docs" / "tutorial" / "first-drafter.md") if block.file]
+    assert 0 < max(block.text.count("\n") for block in modules if block.file == "cera_echo.py") < 70
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_say_what_they_are(page: Path) -> None:
     for block in blocks_of(page):
