@@ -27,6 +27,7 @@ from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
 from cera_core.registry import Registry
 from cera_core.specs import DrafterContext, DrafterSpec, ModelSpec
+from cera_core.speculation.context import check_model
 from cera_core.validation import validated
 
 _AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")
@@ -91,6 +92,7 @@ def _load_with(spec: ModelSpec, model_file: ModelFile, options: Mapping[str, Any
     model = _call_plugin(owner, spec.load, model_file, checked)
     if not isinstance(model, Model):
         raise PluginError(f"The {owner} must load a Model; its plugin made a {type(model).__name__}.")
+    check_model(model)
     return model
 
 

@@ -22,7 +22,7 @@ from cera_core.request import make_request, say_what_is_idle
 from cera_core.session_drafters import DrafterChoice, Drafting, SessionDrafters
 from cera_core.specs import GenerationEvent
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
-from cera_core.speculation.context import Context, checked_ids
+from cera_core.speculation.context import Context, checked_ids, new_state
 from cera_core.speculation.decode import DecodeLoop, count_faults
 from cera_core.speculation.finish import FinishRules, StopText
 from cera_core.speculation.sampling import Sampler
@@ -74,7 +74,7 @@ class Session:
         self._options = options or GenerationOptions()
         self._costs = costs or RoundCosts()
         self._observers = observers
-        self._context = Context(model, model.new_state(max_seq_len))
+        self._context = Context(model, new_state(model, max_seq_len))
         self._drafters = SessionDrafters(model.config.vocab_size, make_drafter)
         self._default_drafter = drafter
         self._lock = threading.Lock()

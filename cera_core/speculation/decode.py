@@ -16,7 +16,7 @@ from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import CeraError, ModelError
 from cera_core.specs import RoundEvent
 from cera_core.speculation.budget import DraftBudget
-from cera_core.speculation.context import Context
+from cera_core.speculation.context import Context, call_model
 from cera_core.speculation.finish import FinishReason, FinishRules
 from cera_core.speculation.sampling import Sampler
 from cera_core.speculation.stats import SpecStats
@@ -144,7 +144,7 @@ class DecodeLoop:
             "the context has no room for a draft": self._context.num_left - 1,
             "the number of tokens wanted has no room for a draft": self._rules.num_left - 1,
             "the model takes one token a forward": self._model.max_batch - 1,
-            "the model cannot rewind now": self._model.rewind_headroom(self._state),
+            "the model cannot rewind now": self._context.rewind_headroom(),
         }
         limit = min(limits, key=limits.__getitem__)
         return limits[limit], limit
@@ -211,7 +211,7 @@ class DecodeLoop:
                     break
         finally:  # also when the consumer closes the stream in the middle
             num_kept = len(self._history) - num_before
-            self._model.truncate(self._state, len(self._history))
+            call_model(self._model.truncate, self._state, len(self._history))
             self._context.next_row = result.rows[num_kept]
             self._stats.count_round(draft.drafter or drafter.name, len(draft.token_ids), num_kept, seconds)
             self._tell(1 + num_kept, draft, num_kept, "", draft_seconds, seconds)

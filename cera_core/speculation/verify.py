@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cera_core.speculation.context import checked_forward
+from cera_core.speculation.context import call_model, checked_forward
 from cera_core.speculation.sampling import argmax
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def verify_draft(
                 break
             accepted.append(token_id)
     except BaseException:  # a forward that was interrupted may have appended already
-        model.truncate(state, old_len)
+        call_model(model.truncate, state, old_len)
         raise
     num_kept = 1 + len(accepted)
-    model.truncate(state, old_len + num_kept)
+    call_model(model.truncate, state, old_len + num_kept)
     return VerifyResult(accepted, rows[num_kept - 1], rows[:num_kept])
