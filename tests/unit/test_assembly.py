@@ -234,9 +234,9 @@ class TestModel:
         add_backend(plugins, "fast", 10, does_not_support)
         add_backend(plugins, "slow", 1)
         with caplog.at_level(logging.WARNING, "cera"):
-            model = make_model(model_file, "auto", plugins, {})
+            model = make_model(model_file, "auto", plugins, {"auto": {"size": 4}})
         assert isinstance(model, SizedModel)
-        assert model.loaded_by == "slow"
+        assert (model.loaded_by, model.size) == ("slow", 4)
         assert caplog.messages == [
             "The backend 'fast' cannot run this model, so the next is tried: It has no such architecture."
         ]
