@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cera_core.config import AUTO, NONE, Config
-from cera_core.discovery import Plugins, error_line
+from cera_core.discovery import Plugins
 from cera_core.drafter import Drafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
 from cera_core.drafting.guard import GuardedDrafter
@@ -21,8 +21,8 @@ from cera_core.errors import (
     InvalidInputError,
     PluginError,
     UnsupportedModelError,
-    let_interrupt_through,
 )
+from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
 from cera_core.registry import Registry

@@ -16,7 +16,8 @@ from typing import Any
 import pluggy
 
 from cera_core import hookspecs
-from cera_core.errors import CeraError, CeraWarning, PluginError, UnknownNameError, let_interrupt_through
+from cera_core.errors import CeraWarning, PluginError, UnknownNameError
+from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.near_match import did_you_mean
 from cera_core.registry import Registry
 from cera_core.specs import DrafterSpec, ModelSpec
@@ -260,13 +261,3 @@ def _record(entry_point: EntryPoint, status: str) -> PluginRecord:
 def _canonical(name: str) -> str:
     """Makes spellings of a package name the same: https://peps.python.org/pep-0503/#normalized-names."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def error_line(error: BaseException) -> str:
-    """Returns an error of a plugin on one line; our own errors need no class name."""
-    try:
-        text = " ".join(str(error).split())
-    except BaseException as error_in_error:
-        let_interrupt_through(error_in_error)
-        text = ""
-    return text if isinstance(error, CeraError) else f"{type(error).__name__}: {text}".rstrip(": ")

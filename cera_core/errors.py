@@ -22,15 +22,6 @@ A message says, in this order: the subject, what is required, what was found, wh
 from __future__ import annotations
 
 
-def let_interrupt_through(error: BaseException) -> None:
-    """Raises a Ctrl-C again. Anything else that a plugin raises stays with the plugin, whatever its class.
-
-    `SystemExit`, a panic of a Rust extension and a cancelled task are no `Exception`, yet no reason to stop a run.
-    """
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-
-
 class CeraError(Exception):
     """Base of all errors raised on purpose; the command line prints it as one paragraph."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from cera_core.errors import let_interrupt_through
+from cera_core.foreign_errors import let_interrupt_through
 
 if TYPE_CHECKING:
     import pluggy

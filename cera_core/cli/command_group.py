@@ -15,7 +15,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from cera_core.errors import ConfigError, let_interrupt_through
+from cera_core.errors import ConfigError
+from cera_core.foreign_errors import error_line, let_interrupt_through
 
 if TYPE_CHECKING:
     from cera_core.discovery import Plugins
@@ -84,8 +85,6 @@ class CommandGroup(TyperGroup):
 
 def _commands_by_plugin(plugins: Plugins) -> Iterator[tuple[str, dict[str, Any]]]:
     """Asks the plugins one by one for their commands; one that fails costs a warning."""
-    from cera_core.discovery import error_line  # noqa: PLC0415 - costs more than the listing itself
-
     everybody = plugins.manager.get_plugins()
     for name, plugin in plugins.manager.list_name_plugin():
         app = typer.Typer()

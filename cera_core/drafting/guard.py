@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
-from cera_core.errors import let_interrupt_through
+from cera_core.foreign_errors import error_line, let_interrupt_through
 
 MAX_CONSECUTIVE_FAULTS = 3
 _WHY_NO_GUESS = ("the drafter failed", "the drafter had no guess", "the drafter is quarantined")
@@ -60,7 +60,7 @@ class GuardedDrafter(Drafter):
             draft = self._checked(self._drafter.draft(tokens, max_k), max_k)
         except BaseException as error:
             let_interrupt_through(error)
-            self._fault(type(error).__name__, f"raised {_described(error)}")
+            self._fault(type(error).__name__, f"failed with {error_line(error)}")
             draft = NO_DRAFT
         self._settle(num_faults)
         return draft
@@ -83,7 +83,7 @@ class GuardedDrafter(Drafter):
             self._drafter.accept(draft, num_accepted)
         except BaseException as error:
             let_interrupt_through(error)
-            self._fault(type(error).__name__, f"raised {_described(error)} in 'accept'")
+            self._fault(type(error).__name__, f"failed in 'accept' with {error_line(error)}")
             self._settle(num_faults)
 
     def reset(self) -> None:
@@ -94,7 +94,7 @@ class GuardedDrafter(Drafter):
             self._drafter.reset()
         except BaseException as error:
             let_interrupt_through(error)
-            self._fault(type(error).__name__, f"raised {_described(error)} in 'reset'")
+            self._fault(type(error).__name__, f"failed in 'reset' with {error_line(error)}")
             self.is_quarantined = True
 
     def clone(self) -> GuardedDrafter:
@@ -106,7 +106,7 @@ class GuardedDrafter(Drafter):
         except BaseException as error:
             let_interrupt_through(error)
             guarded = GuardedDrafter(self.name, self._drafter, self._vocab_size)
-            guarded._fault(type(error).__name__, f"raised {_described(error)} in 'clone'")
+            guarded._fault(type(error).__name__, f"failed in 'clone' with {error_line(error)}")
             guarded.is_quarantined = True
             return guarded
         return GuardedDrafter(self.name, clone, self._vocab_size)
@@ -186,15 +186,6 @@ def _as_ids(answer: object) -> Any:
     if isinstance(answer, str | bytes) or not isinstance(answer, Iterable):
         raise TypeError(f"'draft' must return a Draft or token ids; it returned {type(answer).__name__}")
     return answer
-
-
-def _described(error: BaseException) -> str:
-    """Returns an error on one line; one that cannot even say what it is, by its class."""
-    try:
-        return f"{type(error).__name__}({str(error)[:200]!r})"
-    except BaseException as error_in_error:
-        let_interrupt_through(error_in_error)
-        return type(error).__name__
 
 
 def _suggested_k(drafter: Drafter) -> int | None:

@@ -20,6 +20,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cera_core.errors import CeraError, InvalidInputError, ModelFileError
+from cera_core.foreign_errors import error_line
 from cera_core.modelfile.vocabulary import SHIELD, TokenType, any_of, read_special_token, read_tokens_of_type
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class ChatTemplate:
         except CeraError:
             raise
         except Exception as error:  # the template is foreign code and may fail in any way
-            raise ModelFileError(f"{self._origin} failed on these messages: {type(error).__name__}: {error}") from error
+            raise ModelFileError(f"{self._origin} failed on these messages: {error_line(error)}") from error
 
     def _bounded(self, parts: Any) -> str:
         rendered, length = [], 0

@@ -13,7 +13,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from cera_core.drafter import common_prefix_length
-from cera_core.errors import CeraError, ContextFullError, InvalidInputError, ModelError, let_interrupt_through
+from cera_core.errors import CeraError, ContextFullError, InvalidInputError, ModelError
+from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.speculation.history import History
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def call_model(method: Callable[P, R], *arguments: P.args, **keywords: P.kwargs)
         let_interrupt_through(error)
         model = type(getattr(method, "__self__", method)).__name__
         raise ModelError(
-            f"'{method.__name__}' of {model} failed with {type(error).__name__}: {error}. The backend is at fault."
+            f"'{method.__name__}' of {model} failed with {error_line(error)}. The backend is at fault."
         ) from error
 
 

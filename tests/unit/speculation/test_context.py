@@ -297,7 +297,7 @@ def appends_nothing(forward: Any, token_ids: Any, state: Any) -> Any:
 @pytest.mark.parametrize(
     ("mood", "error", "words"),
     [
-        (raises_before, ModelError, "'forward' of Moody failed with MemoryError: .* The backend is at fault"),
+        (raises_before, ModelError, "'forward' of Moody failed with MemoryError. The backend is at fault"),
         (raises_after, KeyboardInterrupt, None),
         (gives_two_rows, ModelError, r"Moody must return logits of shape \(16,\); it returned \(2, 16\)"),
         (appends_nothing, ModelError, "'forward' of Moody must append all of its tokens"),
