@@ -27,7 +27,7 @@ from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
 from cera_core.registry import Registry
 from cera_core.specs import DrafterContext, DrafterSpec, ModelSpec
-from cera_core.speculation.context import check_model
+from cera_core.speculation.model_guard import check_model
 from cera_core.validation import validated
 
 _AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")

@@ -22,9 +22,10 @@ from cera_core.request import make_request, say_what_is_idle
 from cera_core.session_drafters import DrafterChoice, Drafting, SessionDrafters
 from cera_core.specs import GenerationEvent
 from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
-from cera_core.speculation.context import Context, checked_ids, new_state
+from cera_core.speculation.context import Context, checked_ids
 from cera_core.speculation.decode import DecodeLoop, count_faults
 from cera_core.speculation.finish import FinishRules, StopText
+from cera_core.speculation.model_guard import new_state
 from cera_core.speculation.sampling import Sampler
 from cera_core.speculation.stats import SpecStats
 

@@ -16,8 +16,9 @@ from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import CeraError, ModelError
 from cera_core.specs import RoundEvent
 from cera_core.speculation.budget import DraftBudget
-from cera_core.speculation.context import Context, call_model
+from cera_core.speculation.context import Context
 from cera_core.speculation.finish import FinishReason, FinishRules
+from cera_core.speculation.model_guard import call_model
 from cera_core.speculation.sampling import Sampler
 from cera_core.speculation.stats import SpecStats
 from cera_core.speculation.verify import verify_draft

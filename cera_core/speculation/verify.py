@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from cera_core.speculation.context import call_model, checked_forward
+from cera_core.speculation.model_guard import call_model, checked_forward
 from cera_core.speculation.sampling import argmax
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from cera_core.errors import ContextFullError, InvalidInputError, ModelError
 from cera_core.generation_options import GenerationOptions
 from cera_core.model import InferenceState, ModelConfig
 from cera_core.session import Session
-from cera_core.speculation.context import Context, new_state
+from cera_core.speculation.context import Context
+from cera_core.speculation.model_guard import new_state
 from cera_core.testing.drafters import OracleDrafter
 from cera_core.testing.fakes import TableModel
 
