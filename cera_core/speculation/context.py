@@ -9,10 +9,12 @@ from __future__ import annotations
 import operator
 from array import array
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from cera_core.drafter import common_prefix_length
 from cera_core.errors import ContextFullError, InvalidInputError, ModelError
+from cera_core.foreign_errors import let_interrupt_through
 from cera_core.speculation.history import History
 from cera_core.speculation.model_guard import call_model, check_model, checked_forward, new_state
 
