@@ -143,7 +143,10 @@ def _files(explicit: str | Path | None) -> Iterator[Path]:
     if explicit is not None:
         yield Path(explicit)
         return
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return  # the folder is gone, and no file can be in it
     nearest = next((file for folder in (here, *here.parents) if (file := folder / FILE_NAME).is_file()), None)
     if nearest is not None and nearest != user_file:
         yield nearest

@@ -96,6 +96,8 @@ def file_layer(file: Path) -> Layer:
         raise ConfigError(f"The settings file '{file}' cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"The settings file '{file}' is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"The settings file '{file}' is nested too deeply to be read.") from error
     lines = _lines_of_keys(text)
 
     def origin_of(path: SettingPath) -> str:
@@ -177,6 +179,6 @@ def value_from_text(text: str) -> Any:
     if text.lstrip().startswith(("[", "{")):
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             return text
     return text

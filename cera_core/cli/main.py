@@ -30,6 +30,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # typer's public
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `cera` with some arguments, by default the process's, and returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character is no reason to stop
@@ -47,6 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exception(error)
         return _reported(error)
     return status or 0
+
+
+def _open_closed_streams() -> None:
+    """Stands in for a standard stream that was closed when the process began, which Python has as None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
 
 
 def create_app() -> typer.Typer:

@@ -21,6 +21,8 @@ from cera_core.drafting.confidence import copy_confidence
 
 DEFAULT_NGRAM_MAX = 4
 DEFAULT_NGRAM_MIN = 2
+LARGEST_NGRAM_MAX = 255
+"""There is an index for each n-gram length, in memory as in time."""
 MAX_OCCURRENCES_COMPARED = 8
 MAX_MATCH_COUNTED = 32
 
@@ -49,7 +51,10 @@ class PromptLookupOptions(PluginOptions):
     """Options of `prompt-lookup`."""
 
     ngram_max: int = Field(
-        DEFAULT_NGRAM_MAX, ge=0, description="Look up this many tokens at the end of the history first; 0 never drafts."
+        DEFAULT_NGRAM_MAX,
+        ge=0,
+        le=LARGEST_NGRAM_MAX,
+        description="Look up this many tokens at the end of the history first; 0 never drafts.",
     )
     ngram_min: int = Field(
         default_factory=lambda validated: min(DEFAULT_NGRAM_MIN, validated.get("ngram_max", DEFAULT_NGRAM_MIN)),
@@ -120,9 +125,10 @@ class PromptLookupDrafter(IncrementalDrafter):
 
     def __init__(self, ngram_max: int = DEFAULT_NGRAM_MAX, ngram_min: int = DEFAULT_NGRAM_MIN) -> None:
         super().__init__()
-        if not 0 <= ngram_min <= ngram_max:
+        if not 0 <= ngram_min <= ngram_max <= LARGEST_NGRAM_MAX:
             raise InvalidInputError(
-                f"A prompt-lookup drafter needs 0 <= ngram_min <= ngram_max, found {ngram_min} and {ngram_max}."
+                f"A prompt-lookup drafter needs 0 <= ngram_min <= ngram_max <= {LARGEST_NGRAM_MAX}, found "
+                f"{ngram_min} and {ngram_max}."
             )
         self.ngram_max = ngram_max
         self.ngram_min = ngram_min

@@ -61,8 +61,8 @@ class SuffixAutomatonDrafter(IncrementalDrafter):
         """Drafts from the longest match that something follows."""
         for match in self._matches():
             if match.length >= self._min_match:
-                max_length = max(int(self._tokens_per_match * match.length), 1)
-                draft = match.draft(self._occurrence, min(max_k, max_length))
+                max_length = max(int(min(self._tokens_per_match * match.length, max_k)), 1)  # the product may be inf
+                draft = match.draft(self._occurrence, max_length)
                 if draft.token_ids:
                     return draft
         return NO_DRAFT

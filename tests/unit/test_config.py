@@ -1,5 +1,6 @@
 """Settings come in layers, the later ones win, and each keeps where it came from."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,23 @@ def test_bad_toml_is_refused_with_file_and_line(write_project: Write) -> None:
     file = write_project('model = "a"\nbackend = \n')
     with pytest.raises(ConfigError, match=rf"'{file}' is not valid TOML: .*line 2"):
         load_config(environ={})
+
+
+def test_toml_nested_without_end_is_refused(project: Path) -> None:
+    (project / "cera.toml").write_text("a = " + "[" * 100_000)
+    with pytest.raises(ConfigError, match="is nested too deeply"):
+        load_config(environ={})
+    (project / "cera.toml").unlink()
+    with pytest.raises(ConfigError, match="max_tokens"):
+        load_config(environ={"CERA_MAX_TOKENS": "[" * 100_000})
+
+
+def test_working_directory_that_is_gone_has_no_file(project: Path) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    os.chdir(gone)  # the fixture changed the directory, and changes it back
+    gone.rmdir()
+    assert load_config(environ={}).model == Config().model
 
 
 def test_text_that_is_no_utf8_is_refused(project: Path) -> None:

@@ -172,6 +172,17 @@ def test_shell_completes_names_of_plugins(cera_process: Callable[..., Any]) -> N
     assert {"auto", "none", "prompt-lookup"} <= set(completed)
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["run -m {model} --max-tokens 3 hello", "chat -m {model}", "inspect {model}"])
+def test_standard_stream_that_is_closed_stops_nothing(tmp_path: Path, command: str, closed: str) -> None:
+    model = write_tiny_gguf(tmp_path / "tiny.gguf")
+    line = f"'{sys.executable}' -m cera_core.cli.main {command.format(model=model)} {closed}"
+    process = subprocess.run(
+        line, shell=True, input="", capture_output=True, text=True, check=False, env=_environment(tmp_path)
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+
+
 class TestPluginCommands:
     """Commands of plugins appear and run; a plugin that fails costs a warning."""
 

@@ -80,7 +80,9 @@ def test_minimum_follows_a_maximum_below_it():
 
 
 @pytest.mark.parametrize(
-    "options", [{"ngram_max": 2, "ngram_min": 3}, {"ngram_max": -1}, {"ngram_min": -1}, {"ngrams": 3}], ids=str
+    "options",
+    [{"ngram_max": 2, "ngram_min": 3}, {"ngram_max": -1}, {"ngram_max": 10**12}, {"ngram_min": -1}, {"ngrams": 3}],
+    ids=str,
 )
 def test_unusable_options_are_refused(options):
     with pytest.raises(ValidationError, match=next(iter(options))):
@@ -90,6 +92,11 @@ def test_unusable_options_are_refused(options):
 def test_drafter_refuses_a_minimum_above_its_maximum():
     with pytest.raises(InvalidInputError, match="found 3 and 2"):
         PromptLookupDrafter(ngram_max=2, ngram_min=3)
+
+
+def test_drafter_refuses_more_indexes_than_memory_holds():
+    with pytest.raises(InvalidInputError, match="<= 255, found 2 and 1000000000000"):
+        PromptLookupDrafter(ngram_max=10**12)
 
 
 def test_hook_hands_over_a_spec_that_makes_the_drafter():

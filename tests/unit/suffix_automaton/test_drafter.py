@@ -53,6 +53,7 @@ def test_draft_grows_with_the_match():
     assert lengths == [0, 2, 3, 4, 5]
     assert ids(create(tokens_per_match=2), tokens) == [6, 7, 8, 9, 10, 11, 12, 13]
     assert ids(create(tokens_per_match=0.1), tokens) == [6]
+    assert ids(create(tokens_per_match=1e308), tokens) == ids(create(tokens_per_match=1000), tokens)
 
 
 def test_draft_ends_with_the_history():
