@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from cera_core.config import AUTO, NONE, Config
+from cera_core.config import Config
 from cera_core.discovery import Plugins
 from cera_core.drafter import Drafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
@@ -25,13 +25,12 @@ from cera_core.errors import (
 from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.model import Model
 from cera_core.modelfile.gguf import ModelFile
-from cera_core.registry import Registry
-from cera_core.specs import DrafterContext, DrafterSpec, ModelSpec
+from cera_core.registry import AUTO, NONE, Registry
+from cera_core.specs import MAX_VOCAB_SIZE, DrafterContext, DrafterSpec, ModelSpec
 from cera_core.speculation.model_guard import check_model
 from cera_core.validation import validated
 
 _AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")
-_ANY_VOCABULARY = 2**31
 _log = logging.getLogger("cera")
 
 
@@ -64,7 +63,7 @@ def _make_auto(
             raise InvalidInputError(f"'drafters' of drafter 'auto' takes drafters to combine; {name!r} is none.")
         drafter = make_drafter(name, plugins, options, context)
         if drafter is not None:
-            members.append(GuardedDrafter(name, drafter, context.vocab_size or _ANY_VOCABULARY))
+            members.append(GuardedDrafter(name, drafter, context.vocab_size or MAX_VOCAB_SIZE))
     return AutoDrafter(members, auto.prefer)
 
 

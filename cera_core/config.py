@@ -25,12 +25,10 @@ from cera_core.config_layers import (
     tree_of,
 )
 from cera_core.generation_options import GenerationOptions, OptionalInt
+from cera_core.registry import AUTO
 from cera_core.validation import validated
 
 DEFAULT_MODEL = "smollm2-135m"
-
-AUTO = "auto"
-NONE = "none"
 
 
 class Config(BaseModel):

@@ -19,7 +19,7 @@ from cera_core import hookspecs
 from cera_core.errors import CeraWarning, PluginError, UnknownNameError
 from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.near_match import did_you_mean
-from cera_core.registry import Registry
+from cera_core.registry import AUTO, NONE, Registry
 from cera_core.specs import DrafterSpec, ModelSpec
 
 ENTRY_POINT_GROUP = "cera"
@@ -61,8 +61,8 @@ class Plugins:
 
     def __init__(self) -> None:
         self.manager = _new_manager()
-        self.drafters = Registry("drafter", DrafterSpec, reserved=("auto", "none"))
-        self.backends = Registry("backend", ModelSpec, reserved=("auto",))
+        self.drafters = Registry("drafter", DrafterSpec, reserved=(AUTO, NONE))
+        self.backends = Registry("backend", ModelSpec, reserved=(AUTO,))
         self.records: list[PluginRecord] = []
 
     def drafter(self, name: str) -> DrafterSpec:

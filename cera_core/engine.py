@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cera_core.assembly import make_drafter, make_model, warn_of_unused
-from cera_core.config import AUTO, NONE, Config, load_config
+from cera_core.config import Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
 from cera_core.errors import InvalidInputError
@@ -20,6 +20,7 @@ from cera_core.modelfile.chat import ChatTemplate, load_chat_template
 from cera_core.modelfile.gguf import open_model_file
 from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
 from cera_core.observers import Observers
+from cera_core.registry import AUTO, NONE
 from cera_core.session import Session
 from cera_core.specs import DrafterContext
 from cera_core.speculation.budget import RoundCosts

@@ -14,6 +14,12 @@ from cera_core.specs import DrafterSpec, ModelSpec
 
 Spec = TypeVar("Spec", DrafterSpec, ModelSpec)
 
+AUTO = "auto"
+"""In place of a name: whichever suits."""
+
+NONE = "none"
+"""In place of a drafter's name: no drafter."""
+
 KEBAB_CASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 

@@ -11,6 +11,7 @@ from cera_core.drafting.auto import AutoDrafter
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError
+from cera_core.registry import NONE
 from cera_core.speculation.budget import Acceptance
 
 DrafterChoice: TypeAlias = str | Drafter | None
@@ -48,7 +49,7 @@ class SessionDrafters:
         Raises:
             InvalidInputError: The choice is no drafter, or a name in a session that knows no names.
         """
-        if choice is None or choice == "none":
+        if choice is None or choice == NONE:
             return None
         key = choice if isinstance(choice, str) else id(choice)
         drafting = self._kept.pop(key, None) or self._made(choice)

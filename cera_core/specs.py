@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from cera_core.speculation.stats import SpecStats
 
 
+MAX_VOCAB_SIZE = 2**31
+"""Every token id is below it, as ids are held in 32 bits: what holds where the vocabulary is not known."""
+
+
 class PluginOptions(BaseModel):
     """Base of a plugin's options: unknown keys are refused, values do not change."""
 

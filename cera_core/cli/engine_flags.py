@@ -19,6 +19,7 @@ from cera_core.config import Config, load_config
 from cera_core.config_layers import value_from_text
 from cera_core.errors import ConfigError
 from cera_core.generation_options import GenerationOptions
+from cera_core.registry import AUTO, NONE
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -31,12 +32,12 @@ Parameter = inspect.Parameter
 
 def drafter_names() -> list[str]:
     """Returns what `--drafter` can be, for the shell's completion."""
-    return ["auto", "none", *_plugins().drafters]
+    return [AUTO, NONE, *_plugins().drafters]
 
 
 def backend_names() -> list[str]:
     """Returns what `--backend` can be, for the shell's completion."""
-    return ["auto", *_plugins().backends]
+    return [AUTO, *_plugins().backends]
 
 
 def _plugins() -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cera_core.errors import InvalidInputError
-from cera_core.specs import DrafterContext
+from cera_core.specs import MAX_VOCAB_SIZE, DrafterContext
 
 JSON_LINES_SUFFIXES = (".jsonl", ".ndjson")
 FORMS = "a JSON string, a list of token ids, or an object with 'text' or 'token_ids'"
@@ -44,7 +44,7 @@ class Source:
                     "'cera_core.load', or give token ids."
                 )
             return context.tokenizer.encode(content, add_special=False)
-        limit = context.vocab_size if context.vocab_size is not None else 1 << 31
+        limit = context.vocab_size if context.vocab_size is not None else MAX_VOCAB_SIZE
         for token_id in content:
             if not 0 <= token_id < limit:
                 raise InvalidInputError(f"{self.place}: token ids must be in 0..{limit - 1}, found {token_id}.")
