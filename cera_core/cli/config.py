@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.flags import JsonFlag
 from cera_core.cli.output import write_json, write_table
 from cera_core.config import Config
 
@@ -19,7 +20,7 @@ app = typer.Typer(add_completion=False)
 @takes_engine_flags
 def config(
     engine_flags: EngineFlags,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Shows the effective settings and where each came from."""
     settings = list(_settings(engine_flags.load_config()))

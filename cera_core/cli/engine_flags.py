@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cera_core.cli.flags import CONFIG_HELP, MODEL_HELP
 from cera_core.config import Config, load_config
 from cera_core.config_layers import value_from_text
 from cera_core.errors import ConfigError
@@ -52,9 +53,7 @@ def _engine_flag(*names: str, metavar: str, **settings: Any) -> Any:
 
 def _engine_flags(
     *,
-    model: Annotated[
-        str | None, _engine_flag("--model", "-m", metavar="MODEL", help="A model file, or a name from `cera models`.")
-    ] = None,
+    model: Annotated[str | None, _engine_flag("--model", "-m", metavar="MODEL", help=MODEL_HELP)] = None,
     backend: Annotated[
         str | None,
         _engine_flag(
@@ -84,7 +83,7 @@ def _engine_flags(
     ] = None,
     config: Annotated[
         Path | None,
-        _engine_flag("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
+        _engine_flag("--config", metavar="FILE", help=CONFIG_HELP),
     ] = None,
 ) -> None:
     """Holds the declarations of the flags that are no generation options; is never called."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cera_core.cli.flags import MODEL_HELP
 from cera_core.cli.output import write_json, write_table
 from cera_core.errors import ModelFileError
 from cera_core.modelfile.catalogue import resolve
@@ -23,7 +24,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A model file, or a name from `cera models`.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=MODEL_HELP)],
     tensors: Annotated[bool, typer.Option("--tensors", help="List every tensor.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, with every key and tensor.")] = False,
 ) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from cera_core.cli.flags import JsonFlag
 from cera_core.cli.output import write_json, write_table
 from cera_core.modelfile.catalogue import CATALOGUE, cached_path
 
@@ -13,7 +12,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def models(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> None:
+def models(as_json: JsonFlag = False) -> None:
     """Lists the models that can be pulled, and those that are here."""
     entries = [(entry, cached_path(entry.name)) for entry in CATALOGUE.values()]
     if as_json:

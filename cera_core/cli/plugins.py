@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from cera_core.cli.flags import ConfigFlag, JsonFlag
 from cera_core.cli.output import write_json, write_table
 from cera_core.config import load_config
 from cera_core.discovery import PluginRecord, Plugins, discover, unavailable_because
@@ -30,11 +29,8 @@ class Row:
 
 @app.command()
 def plugins(
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
-    ] = None,
+    as_json: JsonFlag = False,
+    config: ConfigFlag = None,
 ) -> None:
     """Lists drafters, backends and the packages they come from."""
     rows = list(listing(discover(load_config(config).disabled_plugins)))

@@ -10,6 +10,7 @@ import typer
 from cera_core.cli.answer import AnswerWriter, write_answer
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
 from cera_core.cli.loading import PullFlag, load_engine
+from cera_core.cli.main import EXIT_INTERRUPTED
 from cera_core.cli.output import write_json
 from cera_core.cli.prompt import read_text
 from cera_core.cli.summary import write_summary
@@ -68,7 +69,7 @@ def run(
     elif show_drafts:
         write_summary(generation, writer, is_exact=engine.model.batch_invariant)
     if generation.finish_reason == "cancelled":
-        raise typer.Exit(130)
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _stream(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cera_core.cli.flags import MODEL_HELP, ConfigFlag, JsonFlag
 from cera_core.cli.output import printable, say, write_json
 from cera_core.cli.prompt import read_text
 from cera_core.config import load_config
@@ -27,20 +28,15 @@ def tokenize(
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the text from this file.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="MODEL", help="A model file, or a name from `cera models`.")
-    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP)] = None,
     special: Annotated[
         bool, typer.Option("--special/--no-special", help="Add the tokens the file asks for at the beginning and end.")
     ] = True,
     parse_special: Annotated[
         bool, typer.Option("--parse-special", help="Read the names of control tokens as those tokens.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="The settings file to read in place of the nearest cera.toml."),
-    ] = None,
+    as_json: JsonFlag = False,
+    config: ConfigFlag = None,
 ) -> None:
     """Shows the tokens of a text.
 
