@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -240,12 +240,12 @@ def _new_manager() -> pluggy.PluginManager:
     return manager
 
 
-def _sorted_entry_points() -> Iterator[EntryPoint]:
+def _sorted_entry_points() -> list[EntryPoint]:
     def first_party_first(entry_point: EntryPoint) -> tuple[bool, str, str]:
         distribution = _record(entry_point, "").distribution
         return distribution != OWN_DISTRIBUTION, distribution, entry_point.name
 
-    return iter(sorted(entry_points(group=ENTRY_POINT_GROUP), key=first_party_first))
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=first_party_first)
 
 
 def _record(entry_point: EntryPoint, status: str) -> PluginRecord:
