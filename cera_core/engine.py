@@ -22,6 +22,7 @@ from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
 from cera_core.observers import Observers
 from cera_core.registry import AUTO, NONE
 from cera_core.session import Session
+from cera_core.session_drafters import check_is_choice
 from cera_core.specs import DrafterContext
 from cera_core.speculation.budget import RoundCosts
 from cera_core.validation import validated
@@ -218,6 +219,7 @@ def _effective(
     options: dict[str, Any],
 ) -> Config:
     """Lays the arguments of `load` over the settings."""
+    check_is_choice(drafter)
     if drafter_options and not isinstance(drafter, str):
         raise InvalidInputError(
             "'drafter_options' are for a drafter that is chosen by name; this call "

@@ -202,8 +202,7 @@ class Session:
         if prediction is not None:
             drafting = self._drafters.with_prediction(drafting, self._prediction(prediction))
         say_what_is_idle(request, options, drafts=drafting is not None)
-        if not self.position:
-            raise InvalidInputError("There is nothing to go on from; 'append' a prompt of at least one token first.")
+        self._check_not_empty()
         is_random = request.temperature > 0
         outcome = Outcome(
             SpecStats(),
@@ -217,6 +216,7 @@ class Session:
     ) -> Generator[Token, None, None]:
         """Runs the loop and dresses its emissions; the finally clauses leave the session usable whatever happens."""
         with self._at_work():
+            self._check_not_empty()  # again: the session may have been emptied since the stream was made
             self._is_cancelled.clear()
             num_prompt_tokens = outcome.stats.num_prompt_tokens = self.position
             try:
@@ -265,6 +265,10 @@ class Session:
             is_cancelled=self._is_cancelled.is_set,
             on_round=self._observers.round_finished if self._observers and self._observers.watch_rounds else None,
         )
+
+    def _check_not_empty(self) -> None:
+        if not self.position:
+            raise InvalidInputError("There is nothing to go on from; 'append' a prompt of at least one token first.")
 
     def _prediction(self, prediction: str | Sequence[int]) -> PredictionDrafter:
         """Makes the drafter of a prediction of the next answer."""

@@ -21,6 +21,13 @@ MAX_KEPT = 8
 """Drafters a session keeps, each with an index over its history; the one not used for longest goes first."""
 
 
+def check_is_choice(value: object) -> None:
+    """Raises for a drafter that can be none, for instance the class of one."""
+    if not isinstance(value, str | Drafter | None):
+        found = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise InvalidInputError(f"'drafter' takes a drafter's name, a Drafter or None; it is {found}.")
+
+
 @dataclass(slots=True)
 class Drafting:
     """A drafter of this session, with what was learned of it; the choice is kept, for it is known by its identity."""
@@ -76,11 +83,8 @@ class SessionDrafters:
         return SessionDrafters(self._vocab_size, self._make_drafter)
 
     def _made(self, choice: str | Drafter) -> Drafting:
+        check_is_choice(choice)
         drafter = self._named(choice) if isinstance(choice, str) else choice
-        if not isinstance(drafter, Drafter):
-            raise InvalidInputError(
-                f"'drafter' takes a drafter's name, a Drafter or None; it is a {type(drafter).__name__}."
-            )
         name = choice if isinstance(choice, str) else type(choice).__name__
         return Drafting(choice, GuardedDrafter(name, drafter, self._vocab_size).clone())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ class Context:
             InvalidInputError: An id is no integer or outside the vocabulary; nothing was appended.
             ContextFullError: They do not fit; nothing was appended.
         """
-        new_ids = self._checked(token_ids, len(self.history) + len(token_ids))
+        new_ids = self._checked(token_ids, len(self.history))
         if new_ids:
             self.history.extend(new_ids)
             self.next_row = None
@@ -85,7 +85,7 @@ class Context:
         Returns:
             How many tokens at the start were kept.
         """
-        new_ids = self._checked(token_ids, len(token_ids))
+        new_ids = self._checked(token_ids, 0)
         num_kept = common_prefix_length(array("i", self.history.view()), new_ids)
         self.truncate(num_kept)
         self.append(new_ids[num_kept:])
@@ -152,8 +152,10 @@ class Context:
             let_interrupt_through(error)
             self.state = new_state(self.model, self.state.max_seq_len)
 
-    def _checked(self, token_ids: Sequence[int], num_tokens: int) -> list[int]:
-        """Returns ids as plain integers, if `num_tokens` fit and each is in the vocabulary."""
+    def _checked(self, token_ids: Sequence[int], num_before: int) -> list[int]:
+        """Returns ids as plain integers, if they fit behind `num_before` others and each is in the vocabulary."""
+        check_are_ids(token_ids)
+        num_tokens = num_before + len(token_ids)
         if num_tokens > self.state.max_seq_len:
             raise ContextFullError(
                 f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. Shorten the text, or "
@@ -162,12 +164,21 @@ class Context:
         return checked_ids(token_ids, self.model.config.vocab_size)
 
 
+def check_are_ids(token_ids: object) -> None:
+    """Raises for what is no sequence of ids at all; bytes are one of numbers, but those are no token ids."""
+    if isinstance(token_ids, str | bytes | bytearray) or not (
+        isinstance(token_ids, Sized) and isinstance(token_ids, Iterable)
+    ):
+        raise InvalidInputError(f"Text or a sequence of token ids is required, found {type(token_ids).__name__}.")
+
+
 def checked_ids(token_ids: Sequence[int], vocab_size: int) -> list[int]:
     """Returns ids as plain integers.
 
     Raises:
         InvalidInputError: One is no integer, or outside the vocabulary.
     """
+    check_are_ids(token_ids)
     checked = []
     for position, token_id in enumerate(token_ids):
         try:

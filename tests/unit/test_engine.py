@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,11 @@ class TestLoad:
         assert engine.drafter is drafter
         stats = engine.generate(PROMPT, adaptive=False, max_tokens=8, ignore_eos=True).stats
         assert list(stats.drafters) == ["FixedDrafter"]
+
+    @pytest.mark.parametrize("drafter", [FixedDrafter, 5, ["auto"]])
+    def test_what_can_be_no_drafter_is_refused_and_not_dropped(self, tiny: Path, drafter: Any) -> None:
+        with pytest.raises(InvalidInputError, match="'drafter' takes a drafter's name, a Drafter or None; it is "):
+            cera_core.load(tiny, drafter=drafter)
 
     def test_no_drafter(self, tiny: Path) -> None:
         engine = cera_core.load(tiny, drafter=None)

@@ -55,6 +55,37 @@ def test_nothing_to_go_on_from_is_refused() -> None:
         session_of([]).generate()
 
 
+def test_stream_of_a_session_that_was_emptied_meanwhile_is_refused() -> None:
+    session = session_of()
+    stream = session.stream(max_tokens=5)
+    session.reset()
+    with pytest.raises(InvalidInputError, match="nothing to go on from"):
+        next(stream)
+    session.append(PROMPT)
+    assert session.generate(max_tokens=5).token_ids == plain(max_tokens=5).token_ids
+
+
+@pytest.mark.parametrize(
+    "tokens", [5, 1.5, b"abc", bytearray(b"abc"), iter([1, 2])], ids=lambda tokens: type(tokens).__name__
+)
+def test_what_is_neither_text_nor_ids_is_refused(tokens: Any) -> None:
+    session = session_of()
+    with pytest.raises(InvalidInputError, match="Text or a sequence of token ids is required, found "):
+        session.append(tokens)
+    with pytest.raises(InvalidInputError, match="Text or a sequence of token ids is required, found "):
+        session.replace(tokens)
+    with pytest.raises(InvalidInputError, match="Text or a sequence of token ids is required, found "):
+        session.generate(prediction=tokens)
+    assert session.token_ids == PROMPT
+
+
+@pytest.mark.parametrize("tokens", [np.array([1, 2]), (1, 2), [np.int64(1), 2]], ids=repr)
+def test_ids_may_come_in_any_sequence(tokens: Any) -> None:
+    session = session_of()
+    session.append(tokens)
+    assert session.token_ids == [*PROMPT, 1, 2]
+
+
 def test_append_costs_nothing_until_prefill_or_generate() -> None:
     model = TableModel()
     session = session_of(model=model)
@@ -104,6 +135,7 @@ def test_options_of_the_session_hold_where_a_call_says_nothing_else() -> None:
         ({"stop_token_ids": [3, 16]}, InvalidInputError, "'stop_token_ids' takes token ids from 0 to 15"),
         ({"drafter": "echo"}, InvalidInputError, "'echo' can be chosen by its name only"),
         ({"drafter": 5}, InvalidInputError, "'drafter' takes a drafter's name, a Drafter or None; it is a int"),
+        ({"drafter": OracleDrafter}, InvalidInputError, "it is the class OracleDrafter"),
         ({"prediction": "text"}, InvalidInputError, "'prediction' of text needs a tokenizer"),
     ],
 )
