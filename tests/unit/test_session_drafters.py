@@ -54,9 +54,13 @@ def test_name_without_an_engine_is_refused() -> None:
             drafters.chosen("echo")
 
 
-@pytest.mark.parametrize("choice", [5, OracleDrafter, lambda tokens, max_k: []], ids=["int", "class", "function"])
-def test_what_is_no_drafter_is_refused(choice: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"'drafter' takes a drafter's name, a Drafter or None; it is a "):
+@pytest.mark.parametrize(
+    ("choice", "found"),
+    [(5, "a int"), (OracleDrafter, "the class OracleDrafter"), (lambda tokens, max_k: [], "a function")],
+    ids=["int", "class", "function"],
+)
+def test_what_is_no_drafter_is_refused(choice: Any, found: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"'drafter' takes a drafter's name, a Drafter or None; it is {found}"):
         SessionDrafters(16).chosen(choice)
 
 
