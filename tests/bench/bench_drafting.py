@@ -27,14 +27,19 @@ CONTACTS = "\n".join(
         start=11,
     )
 )
+RAW_TASKS = {"copy": f"{CONTACTS}\n\nThe same list once more:\n\n{CONTACTS.splitlines()[0]}\n"}
+"""Continued as they are; the others go through the chat template."""
 TASKS = {
-    "copy": f"Repeat this list of contacts exactly, line by line:\n\n{CONTACTS}",
+    **RAW_TASKS,
     "prose": "Write a short story about a lighthouse keeper who finds a letter.",
     "question": "Why is the sky blue? Explain it to a child.",
 }
 
 
-def measure(engine: cera_core.Engine, prompt: str, drafter: str | None, max_tokens: int) -> cera_core.Generation:
+def measure(engine: cera_core.Engine, task: str, drafter: str | None, max_tokens: int) -> cera_core.Generation:
+    prompt = TASKS[task]
+    if task in RAW_TASKS:
+        return engine.generate(prompt, drafter=drafter, max_tokens=max_tokens)
     return engine.chat([{"role": "user", "content": prompt}], drafter=drafter, max_tokens=max_tokens)
 
 
@@ -50,11 +55,11 @@ def main() -> None:
     print(f"{arguments.model}, {type(engine.model).__name__}, drafter {arguments.drafter}, {arguments.repeats} turns")
     print("| task | plain tokens/s | drafted tokens/s | speed-up (lowest to highest) | accepted/drafted | same text |")
     print("|---|---|---|---|---|---|")
-    for task, prompt in TASKS.items():
+    for task in TASKS:
         pairs = []
         for _ in range(arguments.repeats + 1):
-            plain = measure(engine, prompt, None, arguments.max_tokens)
-            pairs.append((plain, measure(engine, prompt, arguments.drafter, arguments.max_tokens)))
+            plain = measure(engine, task, None, arguments.max_tokens)
+            pairs.append((plain, measure(engine, task, arguments.drafter, arguments.max_tokens)))
         pairs = pairs[1:]
         ratios = [drafted.stats.tokens_per_second / plain.stats.tokens_per_second for plain, drafted in pairs]
         same = all(plain.token_ids == drafted.token_ids for plain, drafted in pairs)
