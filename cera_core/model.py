@@ -7,7 +7,7 @@ its `InferenceState`. This module knows nothing of drafts: verifying many tokens
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -124,3 +124,10 @@ class Model(ABC):
     def copy_state(self, state: InferenceState) -> InferenceState:
         """Makes an independent state with the same content."""
         raise ModelError(f"{type(self).__name__} cannot copy a state (supports_copy is False).")
+
+    def facts(self) -> Mapping[str, str]:
+        """Returns what a reader of a measurement should know of how the model runs here, such as its threads.
+
+        The key `machine state`, where there is one, names a state of the machine in which figures can be compared.
+        """
+        return {}

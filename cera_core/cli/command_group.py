@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BUILT_IN = {
     "run": "Answers one prompt.",
     "chat": "Talks with the model, turn by turn.",
+    "bench": "Compares plain decoding with drafters on this machine.",
     "pull": "Fetches a model into the cache of this machine.",
     "models": "Lists the models that can be pulled, and those that are here.",
     "inspect": "Shows what a model file holds, and whether it can be run.",

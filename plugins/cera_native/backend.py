@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cera_native import _native
 
 LARGEST_LENGTH = np.iinfo(np.int32).max
+LONGEST_ROUND_TRIP_IN_A_CACHE = 200.0
+"""Nanoseconds of a cache line to another core and back; about 55 in one last-level cache, about 340 between two."""
 
 
 class NativeState(InferenceState):
@@ -104,6 +106,21 @@ class NativeModel(Model):
     def copy_state(self, state: InferenceState) -> NativeState:
         """Makes an independent state with the same content."""
         return NativeState(self._weights.copy_state(_native_state(state).native))
+
+    def facts(self) -> Mapping[str, str]:
+        """Returns the instruction set, the threads, and whether the cores share their last cache at the moment.
+
+        The host of a virtual machine may move its cores; a cache line then takes several times as long between them.
+        """
+        from cera_native._native import core_round_trip  # noqa: PLC0415 - may not have been built
+
+        round_trip = core_round_trip()
+        return {
+            "instruction set": self.instruction_set,
+            "threads": str(self.num_threads),
+            "machine state": "shared cache" if round_trip < LONGEST_ROUND_TRIP_IN_A_CACHE else "separate caches",
+            "round trip between cores": f"{round_trip:.0f} ns",
+        }
 
     def _forward(self, token_ids: Sequence[int], state: InferenceState, *, all_rows: bool) -> Logits:
         native_state = _native_state(state)

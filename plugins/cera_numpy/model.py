@@ -16,7 +16,7 @@ from cera_numpy.layers import rms_norm
 from cera_numpy.weights import Matrix, StoredTensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,6 +53,7 @@ class NumpyModel(Model):
         self.batch_invariant = execution.exact
         self._description = description
         self._apply = execution.apply
+        self._num_threads = execution.workers.num_threads
         try:
             with np.errstate(all="ignore"):
                 self._read_weights(model_file, execution)
@@ -101,6 +102,10 @@ class NumpyModel(Model):
     def copy_state(self, state: InferenceState) -> NumpyState:
         """Makes an independent state with the same tokens."""
         return self._own(state).copy()
+
+    def facts(self) -> Mapping[str, str]:
+        """Returns the threads and whether rows are computed one by one."""
+        return {"threads": str(self._num_threads), "exact": "yes" if self.batch_invariant else "no"}
 
     def _append(self, token_ids: Sequence[int], state: InferenceState) -> Floats:
         """Sends tokens through the blocks; returns the residual stream. The state changes last, so errors leave it."""

@@ -1,0 +1,219 @@
+"""`cera bench`: what drafting brings, measured side by side on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.loading import PullFlag, load_engine
+from cera_core.cli.output import console, say, write_json, write_table
+from cera_core.errors import InvalidInputError
+from cera_core.registry import AUTO, NONE
+
+if TYPE_CHECKING:
+    from cera_core.engine import Engine
+    from cera_core.instruments.bench import CeraContestant, Result
+    from cera_core.instruments.summary import Line
+    from cera_core.instruments.tasks import Task
+    from cera_core.speculation.stats import SpecStats
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes_engine_flags
+def bench(
+    engine_flags: EngineFlags,
+    *,
+    tasks: Annotated[
+        Path | None,
+        typer.Option("--tasks", metavar="FILE", help="Tasks in the format of Spec-Bench, in place of cera's own."),
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option("--category", metavar="NAME", help="Only tasks of this kind; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, metavar="INTEGER", help="The most tasks of each category.")
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, metavar="INTEGER", help="Turns that count, after one that does not.")
+    ] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Write every sample as JSON instead of the table.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots as well: one file.")
+    ] = None,
+    pull: PullFlag = False,
+) -> None:
+    """Compares plain decoding with drafters on this machine.
+
+    Every contestant runs each task once a turn. `--drafter` and `--backend` take several names with commas between
+    them. Speeds are of decoding alone. A warning or a fault on the way ends the measurement.
+    """
+    from cera_core.instruments.bench import measure  # noqa: PLC0415
+    from cera_core.instruments.summary import lines_of  # noqa: PLC0415
+
+    chosen = _chosen(tasks, category, limit)
+    engines = _engines(engine_flags, may_pull=pull)
+    contestants = list(_contestants(engines, engine_flags))
+    with _progress(len(chosen) * len(contestants) * (repeats + 1)) as on_run:
+        results = measure(
+            contestants, chosen, repeats=repeats, machine_state=_state_of(next(iter(engines.values()))), on_run=on_run
+        )
+    if html is not None:
+        from cera_core.instruments.report import write_report  # noqa: PLC0415
+
+        write_report(html, results, heading=_heading(engines))
+        say(f"Wrote {html}.")
+    if as_json:
+        write_json(_as_dict(engines, results))
+    else:
+        say(_heading(engines))
+        write_table(HEADERS, (_cells(line) for line in lines_of(results)))
+
+
+HEADERS = (
+    "category", "contestant", "tokens/s", "speed-up", "lowest to highest", "mean acceptance length", "accepted",
+    "drafted", "rejected", "drafting", "verifying", "equal to plain", "waited", "machine",
+)  # fmt: skip
+
+
+def _cells(line: Line) -> list[str]:
+    return [*_cells_of_speed(line), *_cells_of_drafting(line.stats), *_cells_of_trust(line)]
+
+
+def _cells_of_speed(line: Line) -> Iterator[str]:
+    yield f"{line.category} ({line.num_tasks})"
+    yield line.contestant
+    yield f"{line.tokens_per_second:.1f}"
+    yield f"{line.speed_up:.2f}"
+    yield f"{min(line.speed_ups):.2f} to {max(line.speed_ups):.2f}"
+
+
+def _cells_of_drafting(stats: SpecStats) -> Iterator[str]:
+    yield f"{stats.mean_acceptance_length:.2f}"
+    yield f"{stats.acceptance_rate:.0%}"
+    yield str(stats.num_drafted)
+    yield str(stats.num_drafted - stats.num_accepted)
+    yield f"{1e3 * stats.draft_seconds:.1f} ms"
+    yield f"{1e3 * stats.verify_seconds:.0f} ms"
+
+
+def _cells_of_trust(line: Line) -> Iterator[str]:
+    yield "yes" if line.equals_plain else "NO"
+    yield "-" if line.waited is None else f"{line.waited:.1%}"
+    yield " / ".join(line.states) or "-"
+
+
+def _chosen(path: Path | None, categories: Sequence[str] | None, limit: int | None) -> list[Task]:
+    from cera_core.instruments.tasks import built_in_tasks, chosen_tasks, read_tasks  # noqa: PLC0415
+
+    return chosen_tasks(built_in_tasks() if path is None else read_tasks(path), categories or (), limit)
+
+
+def _engines(flags: EngineFlags, *, may_pull: bool) -> dict[str, Engine]:
+    """Loads an engine for each backend, by the backend's name."""
+    names = _names(flags, "backend")
+    drafters = _names(flags, "drafter")
+    if len(drafters) > 1 and flags.drafter_options:
+        raise InvalidInputError(
+            "'--drafter-option' is for one drafter, and --drafter names several. Write the options into cera.toml, "
+            "under [drafters.NAME]."
+        )
+    engines = {}
+    for name in names:
+        settings = {**flags.settings, "backend": name, "drafter": drafters[0] if len(drafters) == 1 else AUTO}
+        engines[name] = load_engine(replace(flags, settings=settings), may_pull=may_pull)
+    return engines
+
+
+def _contestants(engines: dict[str, Engine], flags: EngineFlags) -> Iterator[CeraContestant]:
+    """Yields for each engine plain decoding, then each drafter."""
+    from cera_core.instruments.bench import CeraContestant  # noqa: PLC0415
+
+    for backend, engine in engines.items():
+        prefix = f"{backend} " if len(engines) > 1 else ""
+        plain = f"{prefix}plain"
+        yield CeraContestant(plain, plain, engine, None)
+        for drafter in _names(flags, "drafter"):
+            if drafter != NONE:
+                yield CeraContestant(f"{prefix}{drafter}", plain, engine, drafter)
+
+
+def _names(flags: EngineFlags, key: str) -> list[str]:
+    """Returns the names in a flag, or the one that the other settings say."""
+    if key not in flags.settings:
+        return [getattr(flags.load_config(), key)]
+    names = [name.strip() for name in flags.settings[key].split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"'--{key}' must be names with commas between them, each once, and is {flags.settings[key]!r}."
+        )
+    return names
+
+
+def _state_of(engine: Engine) -> Callable[[], str | None]:
+    return lambda: engine.model.facts().get("machine state")
+
+
+def _heading(engines: dict[str, Engine]) -> str:
+    from cera_core.instruments.machine import num_usable_processors, processor_name  # noqa: PLC0415
+
+    engine = next(iter(engines.values()))
+    model = engine.model.config.name or engine.config.model
+    facts = "; ".join(
+        f"{name}: {', '.join(f'{key} {value}' for key, value in other.model.facts().items()) or 'no facts'}"
+        for name, other in engines.items()
+    )
+    return f"{model} on {processor_name()}, {num_usable_processors()} processors; {facts}"
+
+
+def _as_dict(engines: dict[str, Engine], results: Sequence[Result]) -> dict[str, Any]:
+    from cera_core.instruments.summary import lines_of  # noqa: PLC0415
+
+    return {
+        "heading": _heading(engines),
+        "lines": [
+            {
+                "category": line.category,
+                "contestant": line.contestant,
+                "num_tasks": line.num_tasks,
+                "tokens_per_second": line.tokens_per_second,
+                "speed_up": line.speed_up,
+                "speed_ups": line.speed_ups,
+                "equals_plain": line.equals_plain,
+                "waited": line.waited,
+                "states": line.states,
+                "stats": line.stats.as_dict(),
+            }
+            for line in lines_of(results)
+        ],
+        "results": results,
+    }
+
+
+@contextmanager
+def _progress(num_runs: int) -> Iterator[Callable[[str, Task], None]]:
+    """Shows in a terminal which run it is and how long the rest will take."""
+    if not sys.stderr.isatty():
+        yield lambda contestant, task: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
+        runs = bar.add_task("", total=num_runs)
+        num_begun = -1
+
+        def show(contestant: str, task: Task) -> None:
+            nonlocal num_begun
+            num_begun += 1
+            bar.update(runs, completed=num_begun, description=f"{task.name}: {contestant}")
+
+        yield show

@@ -1,0 +1,29 @@
+"""Writes a page of HTML from a template of this package. What is put into it is escaped, drawings excepted."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from cera_core.errors import InvalidInputError
+
+
+def write_page(path: Path, template: str, **values: Any) -> None:
+    """Fills a template and writes the file.
+
+    Raises:
+        InvalidInputError: The file cannot be written.
+    """
+    text = _template(template).render(values)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"'{path}' cannot be written: {error.strerror}. Check the path.") from error
+
+
+def _template(name: str) -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string((files(__package__) / name).read_text(encoding="utf-8"))

@@ -1,0 +1,99 @@
+"""Draws what a measurement found, as SVG text that stands in a page by itself.
+
+matplotlib draws; it comes with the extra `report`. Colours are those of Okabe and Ito, which people with any kind of
+colour vision can tell apart; contestants also differ in hatch or marker.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cera_core.errors import PluginError
+
+if TYPE_CHECKING:
+    from cera_core.instruments.summary import Line
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+HATCHES = ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
+MARKERS = "osD^vP*X"
+
+
+def draw_speed_ups(lines: Sequence[Line]) -> str:
+    """Draws the speed-up over plain by category, with the lowest and the highest turn."""
+    drafted = [line for line in lines if line.stats.num_plain_steps or line.stats.num_rounds]
+    categories = list(dict.fromkeys(line.category for line in drafted))
+    names = list(dict.fromkeys(line.contestant for line in drafted))
+    figure, axes = _figure(height=1 + 0.28 * len(categories) * len(names))
+    for index, name in enumerate(names):
+        own = {line.category: line for line in drafted if line.contestant == name}
+        height = 0.8 / len(names)
+        places = [row + index * height for row, category in enumerate(categories) if category in own]
+        chosen = [own[category] for category in categories if category in own]
+        medians = [line.speed_up for line in chosen]
+        below = [line.speed_up - min(line.speed_ups) for line in chosen]
+        above = [max(line.speed_ups) - line.speed_up for line in chosen]
+        axes.barh(
+            places, medians, height, xerr=[below, above], label=name, color=COLOURS[index % len(COLOURS)],
+            hatch=HATCHES[index % len(HATCHES)], edgecolor="white", capsize=2,
+        )  # fmt: skip
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.set_yticks([row + 0.4 for row in range(len(categories))], categories)
+    axes.invert_yaxis()
+    axes.set_xlabel("speed over plain decoding")
+    axes.legend(loc="best", fontsize="small")
+    return _svg(figure)
+
+
+def draw_acceptance(lines: Sequence[Line]) -> str:
+    """Draws the share of draft tokens that was accepted, by their position in the draft."""
+    figure, axes = _figure(height=3.2)
+    names = list(dict.fromkeys(line.contestant for line in lines if line.stats.num_drafted))
+    for index, name in enumerate(names):
+        drafted, accepted = _by_position([line for line in lines if line.contestant == name])
+        axes.plot(
+            range(1, len(drafted) + 1), [a / d for a, d in zip(accepted, drafted, strict=True)], label=name,
+            color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)],
+        )  # fmt: skip
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("position in the draft")
+    axes.set_ylabel("share accepted")
+    if names:
+        axes.legend(loc="best", fontsize="small")
+    return _svg(figure)
+
+
+def _by_position(lines: Sequence[Line]) -> tuple[list[int], list[int]]:
+    """Adds up the draft tokens and the accepted ones at each position, over categories and drafters."""
+    counts = [drafter for line in lines for drafter in line.stats.drafters.values()]
+    length = max(len(count.drafted_by_position) for count in counts)
+    drafted, accepted = [0] * length, [0] * length
+    for count in counts:
+        for position, number in enumerate(count.drafted_by_position):
+            drafted[position] += number
+        for position, number in enumerate(count.accepted_by_position):
+            accepted[position] += number
+    return drafted, accepted
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise PluginError("A page with plots needs matplotlib. Install it with: pip install 'cera[report]'") from error
+    figure = Figure(figsize=(8, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _svg(figure: Any) -> str:
+    """Returns the SVG element without the XML header, which a page does not take."""
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    text = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cera"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    drawing = text.getvalue()
+    return drawing[drawing.index("<svg") :]

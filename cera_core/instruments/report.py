@@ -1,0 +1,44 @@
+"""Writes a measurement as one page of HTML that needs nothing besides itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cera_core.instruments.pages import write_page
+from cera_core.instruments.plots import draw_acceptance, draw_speed_ups
+from cera_core.instruments.summary import lines_of
+
+if TYPE_CHECKING:
+    from cera_core.instruments.bench import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A drawing with the words under it."""
+
+    caption: str
+    svg: str
+
+
+def write_report(path: Path, results: Sequence[Result], *, heading: str) -> None:
+    """Writes table and plots.
+
+    Args:
+        path: The file to write.
+        results: As `measure` returns them.
+        heading: Model and machine in a line.
+
+    Raises:
+        PluginError: matplotlib is not installed.
+        InvalidInputError: The file cannot be written.
+    """
+    lines = lines_of(results)
+    plots = [
+        Plot("Speed over plain decoding by category; the whisker spans the turns.", draw_speed_ups(lines)),
+        Plot("Share of draft tokens accepted, by position in the draft.", draw_acceptance(lines)),
+    ]
+    num_turns = len(results[0].samples)
+    write_page(path, "report.html.jinja", heading=heading, lines=lines, plots=plots, num_turns=num_turns)
