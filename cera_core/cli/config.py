@@ -23,16 +23,18 @@ def config(
     as_json: JsonFlag = False,
 ) -> None:
     """Shows the effective settings and where each came from."""
-    settings = list(_settings(engine_flags.load_config()))
+    settings = list(effective_settings(engine_flags.load_config()))
     for kind, options in (("backend", engine_flags.backend_options), ("drafter", engine_flags.drafter_options)):
         settings += [(f"{kind}_options.{name}", value, f"--{kind}-option") for name, value in options.items()]
     if as_json:
         write_json([{"name": name, "value": value, "origin": origin} for name, value, origin in settings])
     else:
-        write_table(("setting", "value", "origin"), ((name, _text(value), origin) for name, value, origin in settings))
+        write_table(
+            ("setting", "value", "origin"), ((name, text_of(value), origin) for name, value, origin in settings)
+        )
 
 
-def _settings(config: Config) -> Iterator[tuple[str, Any, str]]:
+def effective_settings(config: Config) -> Iterator[tuple[str, Any, str]]:
     """Lists every setting by dotted path, the options of plugins only where they are set."""
     values = config.model_dump(mode="json")
     tables = {name: values.pop(name) for name in ("generation", "backends", "drafters")}
@@ -44,7 +46,8 @@ def _settings(config: Config) -> Iterator[tuple[str, Any, str]]:
         yield path, value, config.origin_of(path)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Returns a value as a person would write it in a setting."""
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

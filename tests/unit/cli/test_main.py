@@ -105,7 +105,7 @@ def test_an_exception_is_told_in_one_paragraph(
     def raise_error(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(import_module("cera_core.cli.config"), "_settings", raise_error)
+    monkeypatch.setattr(import_module("cera_core.cli.config"), "effective_settings", raise_error)
     outcome = cera("config")
     assert (outcome.status, outcome.out, outcome.err.lstrip("\n")) == (status, "", text)
 
@@ -150,7 +150,7 @@ def test_warning_is_one_line_on_standard_error(cera_process: Callable[..., Any],
 def test_what_cera_logs_is_one_line_on_standard_error(
     cera: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("cera_core.cli.config"), "_settings", lambda _: [])
+    monkeypatch.setattr(import_module("cera_core.cli.config"), "effective_settings", lambda _: [])
     monkeypatch.setattr(
         import_module("cera_core.cli.config"),
         "write_table",
