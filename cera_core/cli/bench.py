@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
 from cera_core.cli.loading import PullFlag, load_engine
-from cera_core.cli.output import console, say, write_json, write_table
-from cera_core.errors import InvalidInputError
+from cera_core.cli.output import say, write_json, write_table
+from cera_core.cli.progress import progress
 from cera_core.registry import AUTO, NONE
 
 if TYPE_CHECKING:
@@ -62,9 +60,13 @@ def bench(
     chosen = _chosen(tasks, category, limit)
     engines = _engines(engine_flags, may_pull=pull)
     contestants = list(_contestants(engines, engine_flags))
-    with _progress(len(chosen) * len(contestants) * (repeats + 1)) as on_run:
+    with progress(len(chosen) * len(contestants) * (repeats + 1)) as on_step:
         results = measure(
-            contestants, chosen, repeats=repeats, machine_state=_state_of(next(iter(engines.values()))), on_run=on_run
+            contestants,
+            chosen,
+            repeats=repeats,
+            machine_state=_state_of(next(iter(engines.values()))),
+            on_run=lambda contestant, task: on_step(f"{task.name}: {contestant}"),
         )
     if html is not None:
         from cera_core.instruments.report import write_report  # noqa: PLC0415
@@ -119,15 +121,9 @@ def _chosen(path: Path | None, categories: Sequence[str] | None, limit: int | No
 
 def _engines(flags: EngineFlags, *, may_pull: bool) -> dict[str, Engine]:
     """Loads an engine for each backend, by the backend's name."""
-    names = _names(flags, "backend")
-    drafters = _names(flags, "drafter")
-    if len(drafters) > 1 and flags.drafter_options:
-        raise InvalidInputError(
-            "'--drafter-option' is for one drafter, and --drafter names several. Write the options into cera.toml, "
-            "under [drafters.NAME]."
-        )
+    drafters = names_in(flags, "drafter")
     engines = {}
-    for name in names:
+    for name in names_in(flags, "backend"):
         settings = {**flags.settings, "backend": name, "drafter": drafters[0] if len(drafters) == 1 else AUTO}
         engines[name] = load_engine(replace(flags, settings=settings), may_pull=may_pull)
     return engines
@@ -141,21 +137,9 @@ def _contestants(engines: dict[str, Engine], flags: EngineFlags) -> Iterator[Cer
         prefix = f"{backend} " if len(engines) > 1 else ""
         plain = f"{prefix}plain"
         yield CeraContestant(plain, plain, engine, None)
-        for drafter in _names(flags, "drafter"):
+        for drafter in names_in(flags, "drafter"):
             if drafter != NONE:
                 yield CeraContestant(f"{prefix}{drafter}", plain, engine, drafter)
-
-
-def _names(flags: EngineFlags, key: str) -> list[str]:
-    """Returns the names in a flag, or the one that the other settings say."""
-    if key not in flags.settings:
-        return [getattr(flags.load_config(), key)]
-    names = [name.strip() for name in flags.settings[key].split(",")]
-    if "" in names or len(set(names)) < len(names):
-        raise InvalidInputError(
-            f"'--{key}' must be names with commas between them, each once, and is {flags.settings[key]!r}."
-        )
-    return names
 
 
 def _state_of(engine: Engine) -> Callable[[], str | None]:
@@ -196,24 +180,3 @@ def _as_dict(engines: dict[str, Engine], results: Sequence[Result]) -> dict[str,
         ],
         "results": results,
     }
-
-
-@contextmanager
-def _progress(num_runs: int) -> Iterator[Callable[[str, Task], None]]:
-    """Shows in a terminal which run it is and how long the rest will take."""
-    if not sys.stderr.isatty():
-        yield lambda contestant, task: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
-        runs = bar.add_task("", total=num_runs)
-        num_begun = -1
-
-        def show(contestant: str, task: Task) -> None:
-            nonlocal num_begun
-            num_begun += 1
-            bar.update(runs, completed=num_begun, description=f"{task.name}: {contestant}")
-
-        yield show

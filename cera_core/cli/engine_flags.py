@@ -18,7 +18,7 @@ import typer
 from cera_core.cli.flags import CONFIG_HELP, MODEL_HELP
 from cera_core.config import Config, load_config
 from cera_core.config_layers import value_from_text
-from cera_core.errors import ConfigError
+from cera_core.errors import ConfigError, InvalidInputError
 from cera_core.generation_options import GenerationOptions
 from cera_core.registry import AUTO, NONE
 
@@ -108,6 +108,27 @@ class EngineFlags:
     def load_config(self) -> Config:
         """Reads all layers of settings, these flags the last."""
         return load_config(self.config, flags=self.settings)
+
+
+def names_in(flags: EngineFlags, key: str) -> list[str]:
+    """Returns the names that a flag gives with commas between them, or the one that the other settings say.
+
+    Raises:
+        InvalidInputError: A name is empty or there twice, or options on the command line could be for any of several.
+    """
+    if key not in flags.settings:
+        return [getattr(flags.load_config(), key)]
+    names = [name.strip() for name in flags.settings[key].split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"'--{key}' must be names with commas between them, each once, and is {flags.settings[key]!r}."
+        )
+    if len(names) > 1 and getattr(flags, f"{key}_options"):
+        raise InvalidInputError(
+            f"'--{key}-option' is for one {key}, and --{key} names several. Write the options into cera.toml, under "
+            f"[{key}s.NAME]."
+        )
+    return names
 
 
 def takes_engine_flags(command: Callable[..., None]) -> Callable[..., None]:
