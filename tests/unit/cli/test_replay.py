@@ -33,13 +33,11 @@ def test_table_has_a_line_for_each_drafter_and_category_and_their_totals(cera: C
 
 def test_costs_decide_what_is_predicted(cera: Callable[..., Any]) -> None:
     def speed_up(costs: str) -> float:
-        outcome = cera(
-            "replay", written(IDS), "--drafter", "prompt-lookup", "--costs", costs, "--json", "-m", "none.gguf"
-        )
+        outcome = cera("replay", written(IDS), "--drafter", "prompt-lookup", "--costs", costs, "--json")
         return float(json.loads(outcome.out)[0]["speed_up"])
 
     assert speed_up("1:1,16:1.5") > 3
-    assert 0.9 < speed_up("1:1,2:20") <= 1
+    assert 0.9 < speed_up("1:1,2:8,3:8") <= 1
 
 
 def test_text_is_cut_by_the_models_tokenizer(cera: Callable[..., Any], tiny_model: Path) -> None:
