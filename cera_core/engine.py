@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,10 @@ from cera_core.session import Session
 from cera_core.session_drafters import check_is_choice
 from cera_core.specs import DrafterContext
 from cera_core.speculation.budget import RoundCosts
+from cera_core.speculation.decode import why_not_verified
 from cera_core.validation import validated
+
+_log = logging.getLogger("cera")
 
 if TYPE_CHECKING:
     Messages: TypeAlias = Sequence[Mapping[str, str]]
@@ -66,6 +70,7 @@ class Engine:
         self._named: dict[str, Drafter | None] = {}
         self._choice = drafter if drafter is not None else config.drafter
         self.drafter = drafter if drafter is not None else self._drafter_named(config.drafter)
+        self._say_if_nothing_is_drafted()
         self._costs = RoundCosts()
         self._observers = Observers(plugins.manager)
 
@@ -131,6 +136,12 @@ class Engine:
                 "'generate' with raw text."
             )
         return self.tokenizer.encode(self.chat_template.render(messages), parse_special=True)
+
+    def _say_if_nothing_is_drafted(self) -> None:
+        """Says once, when the model is loaded, that it cannot verify drafts."""
+        reason = why_not_verified(self.model) if self.drafter is not None else ""
+        if reason:
+            _log.warning("Nothing is drafted with this model, because %s; the text is the same without.", reason)
 
     def _drafter_named(self, name: str) -> Drafter | None:
         """Makes the drafter of that name once; sessions clone it."""

@@ -18,6 +18,8 @@ from cera_core.drafter import NO_DRAFT, Draft, Drafter
 from cera_core.foreign_errors import error_line, let_interrupt_through
 
 MAX_CONSECUTIVE_FAULTS = 3
+MANY_SILENT_ROUNDS = 256
+"""A drafter that never had a guess in so many rounds of a session is named in the log: perhaps nobody noticed."""
 _WHY_NO_GUESS = ("the drafter failed", "the drafter had no guess", "the drafter is quarantined")
 _log = logging.getLogger("cera")
 
@@ -50,6 +52,7 @@ class GuardedDrafter(Drafter):
         self._vocab_size = vocab_size
         self._num_consecutive_faults = 0
         self._num_faults_taken: Counter[str] = Counter()
+        self._num_silent_rounds: int | None = 0  # None once it had a guess
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
         """Asks the drafter; whatever it does, the answer is at most `max_k` ids of the vocabulary."""
@@ -63,6 +66,8 @@ class GuardedDrafter(Drafter):
             self._fault(type(error).__name__, f"failed with {error_line(error)}")
             draft = NO_DRAFT
         self._settle(num_faults)
+        if self._num_silent_rounds is not None:
+            self._note_silence(draft)
         return draft
 
     def why_no_guess(self) -> str:
@@ -167,6 +172,20 @@ class GuardedDrafter(Drafter):
         if not self.num_faults:
             _log.warning("The drafter %r %s; that is not used, the text is not affected.", self.name, what)
         self.num_faults[kind] += 1
+
+    def _note_silence(self, draft: Draft) -> None:
+        """Says once that a drafter never had a guess."""
+        if draft.token_ids or self._num_silent_rounds is None:
+            self._num_silent_rounds = None
+            return
+        self._num_silent_rounds += 1
+        if self._num_silent_rounds == MANY_SILENT_ROUNDS:
+            _log.warning(
+                "The drafter %r had no guess in %d rounds, so it saves nothing; check what it drafts from, or choose "
+                "another.",
+                self.name,
+                MANY_SILENT_ROUNDS,
+            )
 
     def _settle(self, num_faults_before: int) -> None:
         """Quarantines the drafter after too many faults in a row."""

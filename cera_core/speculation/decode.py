@@ -269,12 +269,17 @@ def why_never(model: Model, state: InferenceState, drafter: Drafter | None) -> s
     """Returns why nothing can be drafted on this model and state at all; empty if it can."""
     if drafter is None:
         return "no drafter was asked for"
+    return why_not_verified(model) or ("the state is compressed" if state.is_compressed else "")
+
+
+def why_not_verified(model: Model) -> str:
+    """Returns why no draft can be verified on any state of this model; empty if it can."""
     if not model.supports_all_logits:
         return "the model gives logits for the last token only"
     if not model.supports_rewind:
         return "the model cannot rewind"
-    if state.is_compressed:
-        return "the state is compressed"
+    if model.max_batch < 2:
+        return "the model takes one token a forward"
     return ""
 
 

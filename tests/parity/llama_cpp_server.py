@@ -52,7 +52,7 @@ class LlamaCppServer:
         return answer.get("completion_probabilities", [])
 
     def log_probability(self, prompt_ids: list[int], next_id: int, vocab_size: int) -> float:
-        """Returns the natural log-probability of a token after a prompt; cheap where the prompt extends the last one."""
+        """Returns the natural log-probability of a token after a prompt; cheap where it extends the last one."""
         for num_candidates in (64, 4096, vocab_size):
             answer = self._post(
                 "/completion", {"prompt": prompt_ids, "n_predict": 1, "temperature": 0, "n_probs": num_candidates}

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -250,13 +249,3 @@ def test_the_comparisons_above_accept_and_reject_drafts() -> None:
         case = case_of(kind=kind, vocab_size=3, prompt=(0, 1, 2) * 5)
         stats = case.session().generate(drafter=case.drafter(case.plain().token_ids), **case.drafted_options()).stats
         assert (stats.num_accepted > 0, stats.num_drafted > stats.num_accepted) == (accepts, rejects)
-
-
-@pytest.mark.parametrize("vocab_size", [131_072, 262_144])
-def test_vocabularies_beyond_16_bits_are_drafted_exactly(vocab_size: int) -> None:
-    case = case_of(vocab_size=vocab_size, num_levels=10**7, prompt=(vocab_size - 1, 0) * 8, options={"max_tokens": 12})
-    expected = case.plain()
-    found = case.session().generate(drafter=case.drafter(expected.token_ids), **case.drafted_options())
-    assert_same(found, expected)
-    assert max(expected.token_ids) >= 2**16
-    assert found.stats.num_accepted > 0

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cera_core.drafter import Draft
-from cera_core.errors import ConfigError, ContextFullError, InvalidInputError, ModelError, SessionBusyError
+from cera_core.errors import ConfigError, InvalidInputError, ModelError, SessionBusyError
 from cera_core.generation_options import GenerationOptions
 from cera_core.model import InferenceState
 from cera_core.observers import Observers
@@ -189,23 +189,6 @@ def test_same_seed_gives_the_same_text_with_and_without_drafts(options: dict[str
 
 # Where a generation ends, with and without drafts, and how it goes on from there.
 
-END = {
-    "budget inside an accepted run": {"max_tokens": 13},
-    "stop token": {"stop_token_ids": [plain(max_tokens=NUM_TOKENS).token_ids[12]]},
-    "nothing to emit": {"max_tokens": 0},
-}
-
-
-@pytest.mark.parametrize("options", END.values(), ids=END)
-def test_second_generation_equals_a_fresh_session_fed_the_same_tokens(options: dict[str, Any]) -> None:
-    session = session_of()
-    first = session.generate(drafter=oracle(), **{**FIXED, **options})
-    assert first.token_ids == plain(**{"max_tokens": NUM_TOKENS, **options}).token_ids
-    assert_consistent(session)
-    fresh = session_of(session.token_ids)
-    assert session.generate(drafter=oracle(), **FIXED).token_ids == fresh.generate(max_tokens=NUM_TOKENS).token_ids
-    assert_consistent(session)
-
 
 @pytest.mark.parametrize("num_left", [0, 1, 2, 7])
 def test_context_is_filled_to_the_last_token(num_left: int) -> None:
@@ -216,14 +199,6 @@ def test_context_is_filled_to_the_last_token(num_left: int) -> None:
     assert generation.finish_reason == "context_full"
     assert session.generate(drafter=oracle(), **FIXED).token_ids == []
     assert_consistent(session)
-
-
-def test_prompt_one_longer_than_the_context_is_refused() -> None:
-    session = session_of([], max_seq_len=4)
-    with pytest.raises(ContextFullError, match="holds 4 tokens, and 5 are needed"):
-        session.append([1] * 5)
-    session.append([1] * 4)
-    assert session.generate().finish_reason == "context_full"
 
 
 def test_truncate_then_generate_equals_a_fresh_session() -> None:
@@ -251,19 +226,6 @@ def test_reset_gives_a_quarantined_drafter_another_chance() -> None:
     session.reset()
     session.append(PROMPT)
     assert session.generate(**FIXED).stats.skip_reasons["the drafter failed"] == 2
-
-
-def test_next_turn_computes_only_what_differs() -> None:
-    model = TableModel()
-    session = session_of(model=model)
-    session.generate(drafter=oracle(), **FIXED)
-    model.forward_sizes.clear()
-    kept = [*PROMPT, *plain(max_tokens=10).token_ids]
-    other = (session.token_ids[len(kept)] + 1) % 16
-    assert session.replace([*kept, other, 5]) == len(kept)
-    session.prefill()
-    assert model.forward_sizes == [2]
-    assert session.generate(drafter=oracle(), **FIXED).token_ids == plain([*kept, other, 5], max_tokens=40).token_ids
 
 
 def test_fork_goes_its_own_way() -> None:
@@ -642,18 +604,6 @@ def test_model_that_fails_in_the_middle_leaves_the_text_as_if_nothing_had_happen
     assert_consistent(session)
 
 
-def test_model_with_limited_rewind_says_the_same() -> None:
-    for headroom in range(5):
-        model = TableModel(rewind_headroom=headroom)
-        session = session_of(model=model)
-        generation = session.generate(drafter=oracle(), **FIXED)
-        assert generation.token_ids == plain(max_tokens=NUM_TOKENS).token_ids
-        assert (generation.stats.num_drafted > 0) == (headroom > 0)
-        session.truncate(len(PROMPT) + 3)
-        session.generate(drafter=oracle(), **{**FIXED, "max_tokens": NUM_TOKENS - 3})
-        assert session.token_ids == [*PROMPT, *plain(max_tokens=NUM_TOKENS).token_ids]
-
-
 @pytest.mark.parametrize(
     ("capability", "reason"),
     [
@@ -747,24 +697,6 @@ def test_models_own_end_token_ends_the_text_unless_it_is_ignored() -> None:
         assert (ended.token_ids, ended.text, ended.finish_reason) == ([1, 2], "ab", "stop")
         ignored = speaking(script).generate(max_tokens=8, ignore_eos=True, **options)
         assert (ignored.token_ids, ignored.finish_reason) == ([1, 2, 6, 3] * 2, "max_tokens")
-
-
-@pytest.mark.parametrize("max_draft_tokens", [1, 2, 3, 8])
-def test_stop_string_inside_an_accepted_run_or_over_two_rounds_ends_ids_and_cache_with_the_token_that_completes_it(
-    max_draft_tokens: int,
-) -> None:
-    script = [1, 2, 1, 2, 3, 1, 1, 1]
-    outcomes = []
-    for drafter in (None, OracleDrafter([*[4] * 32, *script * 3])):
-        session = speaking(script)
-        options = {"drafter": drafter, "adaptive": False, "max_draft_tokens": max_draft_tokens, "logprobs": 1}
-        generation = session.generate(stop=["abc", "never"], max_tokens=20, **options)
-        assert (generation.text, generation.finish_reason) == ("ab", "stop")
-        assert generation.token_ids == [1, 2, 1, 2, 3]
-        assert len(generation.logprobs or ()) == generation.stats.num_emitted == 5
-        assert_consistent(session)
-        outcomes.append((generation.logprobs, session.generate(max_tokens=4, **options).token_ids))
-    assert outcomes[0] == outcomes[1]
 
 
 def test_stop_string_does_not_count_before_min_tokens() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
 from cera_core.drafting.auto import AutoDrafter
-from cera_core.drafting.guard import MAX_CONSECUTIVE_FAULTS, GuardedDrafter
+from cera_core.drafting.guard import MANY_SILENT_ROUNDS, MAX_CONSECUTIVE_FAULTS, GuardedDrafter
 from cera_core.testing.drafters import BrokenDrafter, OracleDrafter
 
 VOCAB_SIZE = 10
@@ -342,6 +342,25 @@ def test_first_fault_and_the_quarantine_are_said_once_each(caplog: pytest.LogCap
         "The drafter 'test' failed with RuntimeError: the cause; that is not used, the text is not affected."
     )
     assert "broke its contract 3 times in a row and is not asked again" in quarantine
+
+
+def test_drafter_that_never_had_a_guess_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    drafter = guarded(lambda *_: [])
+    with caplog.at_level(logging.WARNING, "cera"):
+        for _ in range(3 * MANY_SILENT_ROUNDS):
+            drafter.draft([0], 5)
+    assert caplog.messages == [
+        "The drafter 'test' had no guess in 256 rounds, so it saves nothing; check what it drafts from, or choose another."
+    ]
+
+
+def test_drafter_that_had_one_guess_is_not_silent(caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([[1], *[[]] * 600])
+    drafter = guarded(lambda *_: next(answers))
+    with caplog.at_level(logging.WARNING, "cera"):
+        for _ in range(600):
+            drafter.draft([0], 5)
+    assert caplog.messages == []
 
 
 def test_new_faults_are_taken_once() -> None:

@@ -234,44 +234,6 @@ def test_prompt_one_short_of_the_context_emits_one_token() -> None:
     assert run.stats.skip_reasons == {"the context has no room for a draft": 1}
 
 
-def asked_of(run: Run) -> list[int]:
-    """Replaces the drafter by one that notes how many tokens it was asked for."""
-    asked: list[int] = []
-
-    def note(tokens: Sequence[int], max_k: int) -> list[int]:
-        asked.append(max_k)
-        return TEXT[len(tokens) - START :][:max_k]
-
-    run.drafter = BrokenDrafter(note)
-    run.loop = run.new_loop()
-    run.finish()
-    assert_consistent(run)
-    return asked
-
-
-def test_draft_is_clamped_to_the_tokens_wanted() -> None:
-    assert asked_of(Run(options={"max_tokens": 6})) == [5]
-
-
-def test_draft_is_clamped_to_the_context() -> None:
-    assert asked_of(Run(model=ScriptedModel(SCRIPT, max_seq_len=START + 5))) == [4]
-
-
-def test_draft_is_clamped_to_the_largest_batch() -> None:
-    model = ScriptedModel(SCRIPT)
-    model.max_batch = 3
-    assert asked_of(Run(model=model, options={"max_tokens": 7})) == [2, 2]
-    assert max(model.forward_sizes) == 3
-
-
-def test_draft_is_clamped_to_how_far_the_model_can_rewind() -> None:
-    class Forgetful(ScriptedModel):
-        def rewind_headroom(self, state: Any) -> int:
-            return 2
-
-    assert asked_of(Run(model=Forgetful(SCRIPT), options={"max_tokens": 7})) == [2, 2]
-
-
 @pytest.mark.parametrize(
     ("attribute", "value", "reason"),
     [
@@ -427,15 +389,6 @@ def test_unusable_row_behind_a_guess_is_an_error_only_when_its_turn_comes() -> N
         ended_before = finished(model=Failing(SCRIPT), drafter=drafter, options={"max_tokens": 2})
         assert ended_before.emitted == TEXT[:2]
     assert outcomes == [TEXT[:3]] * 2
-
-
-def test_memory_is_taken_for_the_rows_of_a_round_and_not_for_the_context() -> None:
-    """Buffers are sized by what a round needs: a vocabulary of 262,144 in a context of 32,768 tokens is fine."""
-    model = ScriptedModel([262_143, 5], vocab_size=262_144, max_seq_len=32_768)
-    run = Run(model=model, prompt=[1] * 5, drafter=OracleDrafter([1] * 5 + [5, 262_143] * 2), options={"max_tokens": 4})
-    emissions = run.finish()
-    assert run.emitted == [5, 262_143, 5, 262_143]
-    assert emissions[1].row.base.nbytes == 4 * 262_144 * 4  # type: ignore[union-attr]
 
 
 def test_first_tokens_cut_confidences_too() -> None:
