@@ -99,15 +99,15 @@ class Acceptance:
     def chances(self, draft: Draft) -> list[float]:
         """Returns for each token the chance that it is accepted given that those before it were."""
         return [
-            (_PRIOR_WEIGHT * prior + self._num_agreed.get(key, 0.0)) / (_PRIOR_WEIGHT + self._num_judged.get(key, 0.0))
+            self._num_agreed[key] / self._num_judged[key] if key in self._num_judged else prior
             for key, prior in _keys_and_priors(draft)
         ]
 
     def learn(self, draft: Draft, num_agreed: int) -> None:
         """Learns from a draft that agreed with the text in its first `num_agreed` tokens."""
-        for position, (key, _) in enumerate(_keys_and_priors(draft)[: num_agreed + 1]):
-            self._num_judged[key] = self._num_judged.get(key, 0.0) * _DECAY + 1
-            self._num_agreed[key] = self._num_agreed.get(key, 0.0) * _DECAY + (position < num_agreed)
+        for position, (key, prior) in enumerate(_keys_and_priors(draft)[: num_agreed + 1]):
+            self._num_judged[key] = self._num_judged.get(key, _PRIOR_WEIGHT) * _DECAY + 1
+            self._num_agreed[key] = self._num_agreed.get(key, _PRIOR_WEIGHT * prior) * _DECAY + (position < num_agreed)
 
 
 class DraftBudget:

@@ -350,7 +350,8 @@ def test_drafter_that_never_had_a_guess_is_named_once(caplog: pytest.LogCaptureF
         for _ in range(3 * MANY_SILENT_ROUNDS):
             drafter.draft([0], 5)
     assert caplog.messages == [
-        "The drafter 'test' had no guess in 256 rounds, so it saves nothing; check what it drafts from, or choose another."
+        "The drafter 'test' had no guess in 256 rounds, so it saves nothing; check what it drafts from, or choose "
+        "another."
     ]
 
 

@@ -95,6 +95,13 @@ def test_tokens_after_the_first_refused_one_teach_nothing() -> None:
     assert one.chances(probe) == other.chances(probe)
 
 
+def test_first_guess_fades_too_so_that_a_drafter_that_is_always_sure_is_not_trusted_for_ever() -> None:
+    acceptance, draft = Acceptance(), Draft([1], confidences=[1.0])
+    for _ in range(300):
+        acceptance.learn(draft, 0)
+    assert acceptance.chances(draft)[0] < 0.001
+
+
 def test_old_experience_fades() -> None:
     acceptance, draft = Acceptance(), Draft([1], match_length=1)
     for _ in range(1000):
