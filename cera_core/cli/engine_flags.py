@@ -172,13 +172,13 @@ def _collected(given: dict[str, Any]) -> EngineFlags:
     """Sorts the values that were given by where they belong."""
     given = {name: value for name, value in given.items() if value not in (None, [])}
     config = given.pop("config", None)
-    backend_options = _options(given.pop("backend_option", ()), "--backend-option")
-    drafter_options = _options(given.pop("drafter_option", ()), "--drafter-option")
+    backend_options = options_from(given.pop("backend_option", ()), "--backend-option")
+    drafter_options = options_from(given.pop("drafter_option", ()), "--drafter-option")
     generation = {name: given.pop(name) for name in GenerationOptions.model_fields if name in given}
     return EngineFlags({**given, "generation": generation}, config, backend_options, drafter_options)
 
 
-def _options(texts: Iterable[str], flag: str) -> dict[str, Any]:
+def options_from(texts: Iterable[str], flag: str) -> dict[str, Any]:
     """Reads `key=value` texts.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from cera_core.drafter import Draft, Drafter
@@ -52,6 +53,59 @@ class RandomDrafter(Drafter):
     def clone(self) -> RandomDrafter:
         """Makes another that guesses the same."""
         return RandomDrafter(self._vocab_size, self._seed)
+
+
+class AdversarialDrafter(Drafter):
+    """Knows a text, guesses wrong at every position of it, and claims to be certain.
+
+    Args:
+        token_ids: The whole text, prompt included.
+        vocab_size: Ids are below it.
+    """
+
+    def __init__(self, token_ids: Sequence[int], vocab_size: int) -> None:
+        self._token_ids = list(token_ids)
+        self._vocab_size = vocab_size
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
+        """Guesses what the text does not say."""
+        coming = self._token_ids[len(tokens) : len(tokens) + max_k]
+        wrong = [(token_id + 1) % self._vocab_size for token_id in coming]
+        return Draft(wrong, confidences=[1.0] * len(wrong), match_length=len(tokens))
+
+    def clone(self) -> AdversarialDrafter:
+        """Shares the text."""
+        return AdversarialDrafter(self._token_ids, self._vocab_size)
+
+
+class SlowDrafter(Drafter):
+    """Takes its time, and then guesses as another drafter does.
+
+    Args:
+        drafter: The other one.
+        seconds: How long to wait before each guess.
+
+    Attributes:
+        num_calls: How often it was asked; shared with its clones.
+    """
+
+    def __init__(self, drafter: Drafter, seconds: float) -> None:
+        self.suggested_k = drafter.suggested_k
+        self.num_calls = [0]
+        self._drafter = drafter
+        self._seconds = seconds
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft | Sequence[int]:
+        """Waits, then guesses."""
+        self.num_calls[0] += 1
+        time.sleep(self._seconds)
+        return self._drafter.draft(tokens, max_k)
+
+    def clone(self) -> SlowDrafter:
+        """Makes another that is as slow."""
+        clone = SlowDrafter(self._drafter.clone(), self._seconds)
+        clone.num_calls = self.num_calls
+        return clone
 
 
 class BrokenDrafter(Drafter):

@@ -67,7 +67,7 @@ class TableModel(Model):
 
     def new_state(self, max_seq_len: int | None = None) -> TokenState:
         """Makes an empty state."""
-        return TokenState(max_seq_len or self.config.max_seq_len)
+        return TokenState(_checked_length(max_seq_len, self.config.max_seq_len))
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns the last row."""
@@ -77,12 +77,7 @@ class TableModel(Model):
     def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns every row."""
         tokens = _tokens_of(state)
-        if not 1 <= len(token_ids) <= self.max_batch:
-            raise InvalidInputError(f"A forward takes 1 to {self.max_batch} tokens; it was given {len(token_ids)}.")
-        if any(not 0 <= token_id < self.config.vocab_size for token_id in token_ids):
-            raise InvalidInputError(f"Token ids must be below {self.config.vocab_size}; they are {list(token_ids)}.")
-        if state.seq_len + len(token_ids) > state.max_seq_len:
-            raise ContextFullError(f"The state holds {state.max_seq_len} tokens; {len(token_ids)} more do not fit.")
+        check_forward(self, token_ids, state)
         rows = []
         for token_id in token_ids:
             tokens.append(token_id)
@@ -138,6 +133,119 @@ class ScriptedModel(TableModel):
         row = np.zeros(self.config.vocab_size, np.float32)
         row[self._script[len(tokens) % len(self._script)]] = 1
         return row
+
+
+class CyclicModel(TableModel):
+    """A model that counts: after any token it wants to say the next one, and after the last the first again.
+
+    Args:
+        period: Number of token ids.
+        max_seq_len: The context length.
+    """
+
+    def __init__(self, period: int = 5, max_seq_len: int = 256) -> None:
+        super().__init__(period, order=1, max_seq_len=max_seq_len)
+
+    def row(self, tokens: Sequence[int]) -> Logits:
+        """Returns logits whose largest is the token after the last of `tokens`."""
+        row = np.zeros(self.config.vocab_size, np.float32)
+        row[(tokens[-1] + 1) % self.config.vocab_size] = 1
+        return row
+
+
+class RecurrentState(InferenceState):
+    """A summary of all tokens so far, and the summaries before the last few of them."""
+
+    def __init__(self, max_seq_len: int) -> None:
+        super().__init__(max_seq_len)
+        self.summaries = [0]
+
+
+class RecurrentModel(Model):
+    """A model whose state is one number, whatever it was fed, and which can go back a few tokens only.
+
+    Args:
+        vocab_size: Number of token ids.
+        max_seq_len: The context length.
+        headroom: How many tokens `truncate` can take back.
+    """
+
+    batch_invariant = True
+    supports_copy = True
+    max_batch = 64
+
+    def __init__(self, vocab_size: int = 16, max_seq_len: int = 256, headroom: int = 4) -> None:
+        self.config = ModelConfig(vocab_size=vocab_size, max_seq_len=max_seq_len, architecture="recurrent")
+        self._headroom = headroom
+
+    def new_state(self, max_seq_len: int | None = None) -> RecurrentState:
+        """Makes an empty state."""
+        return RecurrentState(_checked_length(max_seq_len, self.config.max_seq_len))
+
+    def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; returns the last row."""
+        last: Logits = self.forward_all(token_ids, state)[-1]
+        return last
+
+    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
+        """Appends tokens; returns every row."""
+        summaries = self._summaries_of(state)
+        check_forward(self, token_ids, state)
+        rows = []
+        for token_id in token_ids:
+            summaries.append((summaries[-1] * 31 + token_id + 1) % 2**31)
+            levels = np.random.default_rng(summaries[-1]).integers(0, 1000, self.config.vocab_size)
+            rows.append((levels / 100).astype(np.float32))
+        state.seq_len += len(token_ids)
+        del summaries[: -1 - self._headroom]
+        return np.stack(rows)
+
+    def truncate(self, state: InferenceState, length: int) -> None:
+        """Cuts the state, if the headroom allows."""
+        num_taken_back = state.seq_len - length
+        if not 0 <= num_taken_back <= self.rewind_headroom(state):
+            raise RewindError(f"The state of {state.seq_len} tokens cannot be cut to {length}.")
+        summaries = self._summaries_of(state)
+        del summaries[len(summaries) - num_taken_back :]
+        state.seq_len = length
+
+    def rewind_headroom(self, state: InferenceState) -> int:
+        """Returns how far back it can go."""
+        return len(self._summaries_of(state)) - 1
+
+    def copy_state(self, state: InferenceState) -> RecurrentState:
+        """Makes an independent state with the same summaries."""
+        copy = RecurrentState(state.max_seq_len)
+        copy.summaries, copy.seq_len = list(self._summaries_of(state)), state.seq_len
+        return copy
+
+    @staticmethod
+    def _summaries_of(state: InferenceState) -> list[int]:
+        if not isinstance(state, RecurrentState):
+            raise InvalidInputError(f"The state must come from 'new_state'; it is a {type(state).__name__}.")
+        return state.summaries
+
+
+def check_forward(model: Model, token_ids: Sequence[int], state: InferenceState) -> None:
+    """Refuses what no forward can append.
+
+    Raises:
+        InvalidInputError: There are none or too many, or one is outside the vocabulary.
+        ContextFullError: The state cannot hold them.
+    """
+    if not 1 <= len(token_ids) <= model.max_batch:
+        raise InvalidInputError(f"A forward takes 1 to {model.max_batch} tokens; it was given {len(token_ids)}.")
+    if any(not 0 <= token_id < model.config.vocab_size for token_id in token_ids):
+        raise InvalidInputError(f"Token ids must be below {model.config.vocab_size}; they are {list(token_ids)}.")
+    if state.seq_len + len(token_ids) > state.max_seq_len:
+        raise ContextFullError(f"The state holds {state.max_seq_len} tokens; {len(token_ids)} more do not fit.")
+
+
+def _checked_length(max_seq_len: int | None, limit: int) -> int:
+    length = limit if max_seq_len is None else max_seq_len
+    if not 1 <= length <= limit:
+        raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}; it is {length}.")
+    return length
 
 
 def _tokens_of(state: InferenceState) -> list[int]:

@@ -7,6 +7,7 @@ In a page, what stands between `<!-- begin NAME -->` and `<!-- end NAME -->` is 
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,10 +28,12 @@ from cera_core.config import Config
 from cera_core.discovery import OWN_DISTRIBUTION, discover
 from cera_core.drafting.auto import AutoOptions
 from cera_core.generation_options import GenerationOptions
+from cera_core.model import InferenceState
 from cera_core.speculation.stats import DrafterStats, SpecStats
+from cera_core.testing import DRAFTER_CHECKS, MODEL_CHECKS, drafters, fakes
 
 FOLDER = Path(__file__).parent
-PAGES = ("configuration.md", "command-line.md", "api.md", "../explanation/when-it-pays.md")
+PAGES = ("configuration.md", "command-line.md", "api.md", "checks.md", "../explanation/when-it-pays.md")
 
 TABLES = ("generation", "backends", "drafters")
 PUBLIC = {
@@ -136,6 +139,23 @@ def error_classes() -> Iterator[str]:
             yield from ("", f"### `{name}`", "", f"`class {name}({bases})`", "", value.__doc__)
 
 
+def checks(kind: Iterable[Callable[..., None]]) -> Iterator[str]:
+    """Writes a section for each check."""
+    for check in kind:
+        yield from ("", f"### {check.__name__}", "", inspect.getdoc(check) or "")
+
+
+def fake_classes() -> Iterator[str]:
+    """Writes the classes that stand in for models and drafters, with the first sentence about each."""
+    rows = (
+        (f"`{name}`", " ".join((value.__doc__ or "").partition("\n\n")[0].split()))
+        for module in (fakes, drafters)
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == module.__name__ and not issubclass(value, InferenceState)
+    )
+    return table(("class", "what it is"), rows)
+
+
 def main() -> None:
     """Writes every page."""
     for page in PAGES:
@@ -228,6 +248,9 @@ SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
     "engine flags": engine_flags,
     "generation flags": generation_flags,
     **{f"public {part}": partial(public_names, part) for part in PUBLIC},
+    "drafter checks": partial(checks, DRAFTER_CHECKS),
+    "model checks": partial(checks, MODEL_CHECKS),
+    "fakes": fake_classes,
     "error tree": error_tree,
     "errors": error_classes,
     "stats": partial(attributes, SpecStats),

@@ -11,7 +11,8 @@ from cera_aho_corasick.drafter import AhoCorasickDrafter
 from cera_aho_corasick.index import PhraseIndex
 from cera_core.errors import InvalidInputError
 from cera_core.specs import DrafterContext
-from cera_core.testing.drafter_checks import DRAFTER_CHECKS, sample_histories
+from cera_core.testing import DrafterSuite
+from cera_core.testing.drafter_checks import sample_histories
 from support.letter_tokenizer import CONTEXT, drafted_text
 from support.scaling import growth, periodic
 
@@ -32,17 +33,18 @@ def ids(drafter, tokens, max_k=8):
     return list(drafter.draft(tokens, max_k).token_ids)
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("limits", [(1, 4), (2, 32), (3, 3)], ids=str)
-def test_contract(check, limits):
-    histories = list(sample_histories().values())
-    index = PhraseIndex([*(tokens[:21] for tokens in histories), [7] * 60, [1, 2, 3] * 20], *limits)
-    check(lambda: AhoCorasickDrafter(index))
+class TestContract(DrafterSuite):
+    @pytest.fixture(params=[(1, 4), (2, 32), (3, 3)], ids=str)
+    def make_drafter(self, request):
+        histories = list(sample_histories().values())
+        index = PhraseIndex([*(tokens[:21] for tokens in histories), [7] * 60, [1, 2, 3] * 20], *request.param)
+        return lambda: AhoCorasickDrafter(index)
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-def test_contract_without_phrases(check):
-    check(create)
+class TestContractWithoutPhrases(DrafterSuite):
+    @pytest.fixture
+    def make_drafter(self):
+        return create
 
 
 def test_rest_of_the_phrase_is_drafted_from_the_second_token_on():

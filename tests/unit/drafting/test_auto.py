@@ -10,7 +10,7 @@ import pytest
 from cera_core.drafter import Draft, IncrementalDrafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
 from cera_core.drafting.guard import GuardedDrafter
-from cera_core.testing.drafter_checks import DRAFTER_CHECKS
+from cera_core.testing import DrafterSuite
 from cera_core.testing.drafters import BrokenDrafter, OracleDrafter
 
 
@@ -132,13 +132,15 @@ def test_clone_shares_nothing_and_prefers_the_same() -> None:
     assert auto.draft([0], 5).token_ids == [1]
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-def test_auto_keeps_the_contract_of_a_drafter(check: Any) -> None:
-    def make() -> AutoDrafter:
-        members = [OracleDrafter([7] * 300), LastSeen()]
-        return AutoDrafter([GuardedDrafter(f"{place}", drafter, 262_144) for place, drafter in enumerate(members)])
+def auto_of_two() -> AutoDrafter:
+    members = [OracleDrafter([7] * 300), LastSeen()]
+    return AutoDrafter([GuardedDrafter(f"{place}", drafter, 262_144) for place, drafter in enumerate(members)])
 
-    check(make)
+
+class TestContract(DrafterSuite):
+    @pytest.fixture
+    def make_drafter(self) -> Any:
+        return auto_of_two
 
 
 def test_options_name_the_drafters_and_the_preference() -> None:

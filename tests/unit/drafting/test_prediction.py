@@ -6,6 +6,7 @@ import pytest
 
 from cera_core import InvalidInputError, Session
 from cera_core.drafting.prediction import PredictionDrafter
+from cera_core.testing import DrafterSuite
 from cera_core.testing.fakes import ScriptedModel, TableModel
 
 PROMPT = [9, 9, 9]
@@ -99,3 +100,9 @@ def test_a_prediction_outside_the_vocabulary_is_refused() -> None:
         session.generate(prediction=[8])
     with pytest.raises(InvalidInputError, match="tokenizer"):
         session.generate(prediction="text")
+
+
+class TestContract(DrafterSuite):
+    @pytest.fixture
+    def make_drafter(self):
+        return lambda: PredictionDrafter([7] * 30 + [1, 2, 3] * 5, 1)

@@ -9,7 +9,8 @@ from cera_core import Engine
 from cera_core.generation import Generation, TokenLogprobs
 from cera_core.instruments.equality import BUDGETS, SAMPLINGS, Divergence, RandomIdsDrafter, compare, first_divergence
 from cera_core.speculation.stats import SpecStats
-from cera_core.testing.drafter_checks import DRAFTER_CHECKS, VOCAB_SIZE
+from cera_core.testing import DrafterSuite
+from cera_core.testing.drafter_checks import VOCAB_SIZE
 from support.tiny_gguf import write_tiny_gguf
 
 PROMPT = list(range(40, 70)) * 2
@@ -73,9 +74,10 @@ def test_text_that_drafting_changed_is_found(engine: Engine, monkeypatch: pytest
     assert all(divergence is not None and divergence.position > 0 for divergence in divergences)
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-def test_random_ids_keep_the_contract_of_a_drafter(check: object) -> None:
-    check(lambda: RandomIdsDrafter(VOCAB_SIZE))  # type: ignore[operator]
+class TestRandomIdsDrafter(DrafterSuite):
+    @pytest.fixture
+    def make_drafter(self) -> object:
+        return lambda: RandomIdsDrafter(VOCAB_SIZE)
 
 
 def test_some_random_ids_are_those_of_the_text() -> None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from cera_core.drafter import Draft
 from cera_core.errors import InvalidInputError
 from cera_core.specs import DrafterContext
-from cera_core.testing.drafter_checks import DRAFTER_CHECKS
+from cera_core.testing import DrafterSuite
 from cera_prompt_lookup import (
     PromptLookupDrafter,
     PromptLookupOptions,
@@ -43,10 +43,10 @@ def test_drafter_gives_known_answer(tokens, ngram, max_k, expected):
     assert list(drafter.draft(tokens, max_k).token_ids) == expected
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("ngrams", [(3, 1), (2, 2), (5, 2), (0, 0)], ids=str)
-def test_contract(check, ngrams):
-    check(lambda: PromptLookupDrafter(*ngrams))
+class TestContract(DrafterSuite):
+    @pytest.fixture(params=[(3, 1), (2, 2), (5, 2), (0, 0)], ids=str)
+    def make_drafter(self, request):
+        return lambda: PromptLookupDrafter(*request.param)
 
 
 def test_longest_ngram_wins_over_a_more_recent_shorter_one():

@@ -5,7 +5,8 @@ from pydantic import ValidationError
 
 from cera_core.errors import InvalidInputError
 from cera_core.specs import DrafterContext
-from cera_core.testing.drafter_checks import DRAFTER_CHECKS, sample_histories
+from cera_core.testing import DrafterSuite
+from cera_core.testing.drafter_checks import sample_histories
 from cera_suffix_automaton import SuffixAutomatonOptions, cera_register_drafters
 from cera_suffix_automaton.corpus import Corpus
 from cera_suffix_automaton.drafter import SuffixAutomatonDrafter
@@ -27,16 +28,17 @@ def ids(drafter, tokens, max_k=8):
     return list(drafter.draft(tokens, max_k).token_ids)
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("occurrence", OCCURRENCES)
-def test_contract(check, occurrence):
-    check(lambda: SuffixAutomatonDrafter(1, occurrence, tokens_per_match=3))
+class TestContract(DrafterSuite):
+    @pytest.fixture(params=OCCURRENCES)
+    def make_drafter(self, request):
+        return lambda: SuffixAutomatonDrafter(1, request.param, tokens_per_match=3)
 
 
-@pytest.mark.parametrize("check", DRAFTER_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_a_corpus(check):
-    corpus = Corpus([("run", [7] * 9), ("passage", sample_histories()["a passage copied with one change"][:20])], 2)
-    check(SuffixAutomatonDrafter(2, corpus=corpus).clone)
+class TestContractWithACorpus(DrafterSuite):
+    @pytest.fixture
+    def make_drafter(self):
+        passage = sample_histories()["a passage copied with one change"][:20]
+        return SuffixAutomatonDrafter(2, corpus=Corpus([("run", [7] * 9), ("passage", passage)], 2)).clone
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 
 from cera_core.errors import ContextFullError, InvalidInputError, RewindError
 from cera_core.model import InferenceState
-from cera_core.testing.drafters import BrokenDrafter, OracleDrafter, RandomDrafter
-from cera_core.testing.fakes import ScriptedModel, TableModel
+from cera_core.testing.drafters import AdversarialDrafter, BrokenDrafter, OracleDrafter, RandomDrafter, SlowDrafter
+from cera_core.testing.fakes import CyclicModel, RecurrentModel, ScriptedModel, TableModel
 
 
 def test_rows_depend_on_the_last_tokens_and_the_seed_only() -> None:
@@ -86,6 +87,38 @@ def test_copied_state_is_independent() -> None:
 def test_scripted_model_says_its_script_by_position() -> None:
     model = ScriptedModel([5, 6, 7])
     assert [int(model.row([0] * length).argmax()) for length in range(5)] == [5, 6, 7, 5, 6]
+
+
+def test_cyclic_model_counts_in_a_circle() -> None:
+    model, state = CyclicModel(period=3), CyclicModel(period=3).new_state()
+    assert [int(row.argmax()) for row in model.forward_all([0, 1, 2, 0], state)] == [1, 2, 0, 1]
+
+
+def test_recurrent_model_remembers_all_and_goes_back_a_little() -> None:
+    model = RecurrentModel(headroom=2)
+    state, other = model.new_state(), model.new_state()
+    rows = model.forward_all([1, 2, 3, 4], state)
+    model.forward([9, 2, 3, 4], other)
+    assert (model.forward([5], other) != model.forward([5], state)).any()  # the first token still counts
+    assert model.rewind_headroom(state) == 2
+    model.truncate(state, 3)
+    assert (model.forward([4], state) == rows[3]).all()
+    with pytest.raises(RewindError):
+        model.truncate(state, 1)
+    assert state.seq_len == 4
+
+
+def test_adversary_is_wrong_everywhere_and_certain() -> None:
+    draft = AdversarialDrafter([1, 2, 3, 15], vocab_size=16).clone().draft([1, 2], 5)
+    assert (list(draft.token_ids), draft.confidences, draft.match_length) == ([4, 0], [1.0, 1.0], 2)
+
+
+def test_slow_drafter_waits_and_counts_for_its_clones_too() -> None:
+    drafter = SlowDrafter(OracleDrafter([1, 2, 3]), seconds=0.01)
+    start = time.perf_counter()
+    assert list(drafter.clone().draft([1], 5).token_ids) == [2, 3]
+    assert time.perf_counter() - start >= 0.01
+    assert drafter.num_calls == [1]
 
 
 def test_oracle_is_right_by_position_and_wrong_where_it_should_be() -> None:

@@ -1,0 +1,25 @@
+"""The backend keeps the contract of a model, as any other must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cera_core.model import Model
+from cera_core.testing import ModelSuite
+from support.native import load, skip_without_extension
+from support.tiny_gguf import write_tiny_gguf
+
+skip_without_extension()
+
+
+@pytest.fixture(scope="module", params=["Q4_K", "F32"])
+def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_gguf(tmp_path_factory.mktemp("contract") / "tiny.gguf", quantisation=request.param)
+
+
+class TestNativeModel(ModelSuite):
+    @pytest.fixture
+    def model(self, file: Path) -> Model:
+        return load(file, threads=2)

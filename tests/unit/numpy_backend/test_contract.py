@@ -1,0 +1,30 @@
+"""The backend keeps the contract of a model, as any other must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cera_core.modelfile.gguf import open_model_file
+from cera_core.testing import ModelSuite
+from cera_numpy.execution import Execution
+from cera_numpy.model import NumpyModel
+from support.tiny_gguf import write_tiny_gguf
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_gguf(tmp_path_factory.mktemp("contract") / "tiny.gguf")
+
+
+class TestNumpyModel(ModelSuite):
+    @pytest.fixture
+    def model(self, file: Path) -> NumpyModel:
+        return NumpyModel(open_model_file(file))
+
+
+class TestExactMode(ModelSuite):
+    @pytest.fixture
+    def model(self, file: Path) -> NumpyModel:
+        return NumpyModel(open_model_file(file), Execution(exact=True))
