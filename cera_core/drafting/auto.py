@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from pydantic import Field
@@ -41,25 +40,29 @@ class AutoDrafter(DrafterGroup):
     def __init__(self, members: Sequence[GuardedDrafter], prefer: Preference = "longest") -> None:
         self.members = members
         self._prefer = prefer
+        self._author: GuardedDrafter | None = None
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
-        """Returns the preferred guess; empty if no member has one."""
+        """Returns the preferred guess; empty if no member has one.
+
+        The guess of a member that combines others itself keeps the name of the one that made it.
+        """
         best = NO_DRAFT
+        self._author = None
         for member in self.members:
             draft = member.draft(tokens, max_k)
             if not draft.token_ids:
                 continue
-            if self._prefer == "first":
-                return replace(draft, drafter=member.name)
             if not best.token_ids or (draft.match_length or 0) > (best.match_length or 0):
-                best = replace(draft, drafter=member.name)
+                best, self._author = draft, member
+            if self._prefer == "first":
+                break
         return best
 
     def accept(self, draft: Draft, num_accepted: int) -> None:
-        """Tells the member that made the draft."""
-        for member in self.members:
-            if member.name == draft.drafter:
-                member.accept(draft, num_accepted)
+        """Tells the member that made the last draft."""
+        if self._author is not None:
+            self._author.accept(draft, num_accepted)
 
     def reset(self) -> None:
         """Resets every member."""

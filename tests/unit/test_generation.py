@@ -39,26 +39,6 @@ def texts_of(stream: TokenStream) -> list[tuple[int, str]]:
     return [(token.token_id, token.text) for token in stream]
 
 
-def test_every_token_is_one_event_with_its_origin() -> None:
-    script = [0, 1, 0, 1]
-    drafter = OracleDrafter([*HISTORY, 0, 1, 1, 1, 0, 1, 0, 1])
-    tokens = list(speaking(script).stream(drafter=drafter, adaptive=False, max_draft_tokens=2, max_tokens=8))
-    assert [token.token_id for token in tokens] == script * 2
-    assert [token.from_draft for token in tokens] == [False, True, False, True, True, False, True, True]
-    assert {token.drafter for token in tokens if token.from_draft} == {"OracleDrafter"}
-    assert {token.drafter for token in tokens if not token.from_draft} == {None}
-
-
-@pytest.mark.parametrize("drafts", [True, False])
-def test_tokens_come_one_by_one_and_not_in_a_burst(drafts: bool) -> None:
-    """Each is handed out before the next one's text is asked for, the accepted ones of a round too."""
-    script = [0, 1, 0, 1]
-    session = speaking(script)
-    drafter = guessing(script) if drafts else None
-    for place, _ in enumerate(session.stream(drafter=drafter, adaptive=False, max_tokens=8), start=1):
-        assert session.position == len(HISTORY) + place
-
-
 def test_text_of_a_character_over_several_tokens_comes_when_it_is_complete() -> None:
     stream = speaking([0, 3, 4, 5]).stream(max_tokens=6)
     assert texts_of(stream) == [(0, "a"), (3, ""), (4, ""), (5, "€"), (0, "a"), (3, "�")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -148,19 +147,6 @@ def test_option_that_cannot_be_honoured_is_refused_and_never_dropped(
     with pytest.raises(error, match=message):
         session.stream(**options)  # before the first token is asked for
     assert session.generate(max_tokens=5).token_ids == plain(max_tokens=5).token_ids
-
-
-def test_option_without_effect_is_said_once_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    from cera_core.request import _say_once
-
-    _say_once.cache_clear()
-    with caplog.at_level(logging.WARNING, "cera"):
-        for _ in range(2):
-            session_of().generate(max_tokens=1, top_p=0.9, max_draft_tokens=4)
-    assert caplog.messages == [
-        "'top_p' has no effect at temperature 0, which is greedy.",
-        "'max_draft_tokens' has no effect without a drafter.",
-    ]
 
 
 def test_option_with_an_effect_is_not_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -321,42 +307,6 @@ def test_sessions_on_several_threads_do_not_mix() -> None:
 # Drafters: on or off, which and how much, by call.
 
 
-def test_drafter_is_chosen_by_call_by_name_object_or_none() -> None:
-    made = []
-
-    def make(name: str) -> RandomDrafter:
-        made.append(name)
-        return RandomDrafter(16)
-
-    session = session_of(drafter="random", make_drafter=make)
-    by_default = session.generate(**FIXED)
-    named = session.generate(drafter="other", **FIXED)
-    handed_over = session.generate(drafter=oracle(), **FIXED)
-    off = session.generate(drafter=None, **FIXED)
-    also_off = session.generate(drafter="none", **FIXED)
-    session.generate(**FIXED)
-    assert made == ["random", "other"]
-    assert [list(each.stats.drafters) for each in (by_default, named, handed_over, off, also_off)] == [
-        ["random"],
-        ["other"],
-        ["OracleDrafter"],
-        [],
-        [],
-    ]
-    text = plain(max_tokens=5 * NUM_TOKENS).token_ids
-    assert [token_id for each in (by_default, named, handed_over, off, also_off) for token_id in each.token_ids] == text
-
-
-def test_number_of_draft_tokens_is_chosen_by_call() -> None:
-    model = TableModel()
-    session = session_of(model=model, drafter=oracle(wrong_every=0))
-    session.prefill()
-    for max_draft_tokens in (3, 1, 0, 7):
-        model.forward_sizes.clear()
-        session.generate(max_draft_tokens=max_draft_tokens, **FIXED)
-        assert max(model.forward_sizes) == 1 + max_draft_tokens
-
-
 def test_session_uses_a_clone_of_the_drafter() -> None:
     asked = []
 
@@ -430,13 +380,6 @@ def test_acceptance_learned_in_one_generation_helps_the_next() -> None:
     first = session.generate(max_tokens=NUM_TOKENS, drafter=drafter).stats
     second = session.generate(max_tokens=NUM_TOKENS, drafter=drafter).stats
     assert second.num_drafted < first.num_drafted
-
-
-def test_prediction_is_drafted_from_and_changes_nothing() -> None:
-    text = plain(max_tokens=NUM_TOKENS).token_ids
-    generation = session_of().generate(prediction=[*text[:20], text[20] ^ 1, *text[21:]], **FIXED)
-    assert generation.token_ids == text
-    assert generation.stats.drafters["prediction"].num_accepted > 20
 
 
 # Threads, streams that end early, and models that fail.
@@ -718,22 +661,3 @@ def test_stop_token_is_not_chosen_before_min_tokens_with_and_without_drafts() ->
 def test_stop_string_wins_over_the_budget_it_is_completed_with() -> None:
     assert speaking([1, 2, 3, 1]).generate(stop="c", max_tokens=3).finish_reason == "stop"
     assert speaking([1, 2, 3, 1]).generate(stop="c", max_tokens=2).finish_reason == "max_tokens"
-
-
-def test_drafting_costs_the_same_whatever_the_length_of_the_history() -> None:
-    """Compares the time of rounds after 1,000 and after 64,000 tokens, generously; the model itself costs the same."""
-    model = ScriptedModel([1, 2, 3, 4], max_seq_len=70_000)
-    drafter = BrokenDrafter(lambda tokens, max_k: [0] * max_k if len(tokens) % 2 else [])
-
-    def seconds(length: int) -> float:
-        session = session_of([5] * length, model=model, drafter=drafter)
-        session.prefill()
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            session.generate(max_tokens=50, adaptive=False)
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    short = seconds(1000)
-    assert seconds(64_000) < 4 * short + 0.002

@@ -107,6 +107,15 @@ def test_only_the_drafter_that_made_the_draft_is_told_what_became_of_it() -> Non
     assert canned[1].notes == [("draft", 1, 5), ("accept", [2, 3], 1)]
 
 
+def test_guess_of_a_member_that_combines_others_keeps_the_name_of_its_maker_and_the_feedback_reaches_it() -> None:
+    inner, canned = auto_of(Draft([1], match_length=1), Draft([2, 3], match_length=2))
+    outer = AutoDrafter([GuardedDrafter("inner", inner, 100), GuardedDrafter("silent", Canned(Draft([])), 100)])
+    draft = outer.draft([0], 5)
+    assert draft.drafter == "drafter 1"
+    outer.accept(draft, 1)
+    assert [drafter.notes[1:] for drafter in canned] == [[], [("accept", [2, 3], 1)]]
+
+
 def test_member_that_fails_does_not_cost_the_others() -> None:
     good = GuardedDrafter("good", Canned(Draft([5])), 100)
     bad = GuardedDrafter("bad", BrokenDrafter(lambda *_: 1 // 0), 100)
