@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         UnsupportedModelError,
     )
     from cera_core.generation import Generation, Token, TokenLogprobs, TokenStream
-    from cera_core.hookspecs import hookimpl
+    from cera_core.hookspecs import PLUGIN_API, hookimpl
     from cera_core.model import InferenceState, Model, ModelConfig
     from cera_core.session import Session
     from cera_core.specs import (
@@ -68,7 +68,7 @@ _HOMES = {
         "UnknownNameError",
         "UnsupportedModelError",
     ),
-    "cera_core.hookspecs": ("hookimpl",),
+    "cera_core.hookspecs": ("PLUGIN_API", "hookimpl"),
     "cera_core.model": ("InferenceState", "Model", "ModelConfig"),
     "cera_core.generation": ("Generation", "Token", "TokenLogprobs", "TokenStream"),
     "cera_core.session": ("Session",),
@@ -89,6 +89,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "PLUGIN_API",
     "CeraError",
     "CeraWarning",
     "Config",

@@ -34,7 +34,7 @@ class PluginRecord:
         name: The entry point's name.
         distribution: The package it comes from.
         version: That package's version.
-        status: `loaded`, `broken` or `disabled`.
+        status: `loaded`, `broken`, `incompatible` or `disabled`.
         reason: Why it is not loaded; None if it is.
         drafters: Names of the drafters it brought.
         backends: Names of the backends it brought.
@@ -69,7 +69,7 @@ class Plugins:
         """Returns the drafter of that name.
 
         Raises:
-            PluginError: Its plugin is broken or disabled.
+            PluginError: Its plugin is broken, incompatible or disabled.
             UnknownNameError: Nobody brought it.
         """
         if name in self.drafters:
@@ -81,7 +81,7 @@ class Plugins:
         """Returns the backend of that name.
 
         Raises:
-            PluginError: It cannot run here, or its plugin is broken or disabled.
+            PluginError: It cannot run here, or its plugin is broken, incompatible or disabled.
             UnknownNameError: Nobody brought it.
         """
         if name in self.backends:
@@ -110,6 +110,9 @@ class Plugins:
         record = _record(entry_point, "broken")
         try:
             plugin = entry_point.load()
+            if reason := _incompatible_because(plugin, record):
+                self.records.append(replace(record, status="incompatible", reason=reason))
+                return
             drafters, models = self._register(plugin, record)
         except BaseException as error:
             let_interrupt_through(error)
@@ -226,6 +229,18 @@ def unavailable_because(spec: ModelSpec) -> str | None:
     except BaseException as error:
         let_interrupt_through(error)
         return f"asking it failed with {error_line(error)}"
+
+
+def _incompatible_because(plugin: Any, record: PluginRecord) -> str | None:
+    """Returns why a plugin that says what it is written for cannot be used; one that does not say is tried."""
+    wanted = getattr(plugin, "CERA_PLUGIN_API", hookspecs.PLUGIN_API)
+    if wanted == hookspecs.PLUGIN_API:
+        return None
+    own = hookspecs.PLUGIN_API
+    return (
+        f"It is written for version {wanted!r:.20} of the plugin API, and this cera has {own}. Install a release of "
+        f"{record.distribution!r} for {own}, or of cera with {wanted!r:.20}."
+    )
 
 
 def _new_manager() -> pluggy.PluginManager:

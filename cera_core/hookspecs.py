@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 PROJECT_NAME = "cera"
 
+PLUGIN_API = 1
+"""The version of the contracts of plugins. A plugin may say which it is written for: `CERA_PLUGIN_API = 1`."""
+
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)
 hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 

@@ -43,6 +43,7 @@ PUBLIC = {
     "models": ("Model", "ModelConfig", "InferenceState"),
     "plugins": (
         "hookimpl",
+        "PLUGIN_API",
         "DrafterSpec",
         "DrafterContext",
         "ModelSpec",
@@ -121,6 +122,9 @@ def public_names(part: str) -> Iterator[str]:
                 "",
                 "Marks a function of a plugin as one of the hooks.",
             )
+        elif name == "PLUGIN_API":  # a number has no docstring of its own
+            yield from ("", "### `PLUGIN_API`", "", f"`PLUGIN_API = {cera_core.PLUGIN_API}`", "")
+            yield "The version of the plugins' contracts; see [compatibility](compatibility.md)."
         else:
             yield from public_name(name, getattr(cera_core, name))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cera_core import PLUGIN_API
 from cera_core.discovery import PluginRecord, Plugins, discover
 from cera_core.errors import CeraWarning, PluginError, UnknownNameError
 from cera_core.observers import Observers
@@ -61,6 +62,28 @@ def reason_of(plugins: Plugins, name: str) -> str:
     assert record.status == "broken"
     assert record.reason is not None
     return record.reason
+
+
+class TestVersionOfTheContract:
+    def test_plugin_that_asks_for_another_is_listed_with_what_it_wants(self, install: Install) -> None:
+        install("future", "CERA_PLUGIN_API = 2\n" + GUESSER, distribution="futuristic")
+        install("present", f"CERA_PLUGIN_API = {PLUGIN_API}\n" + GUESSER.replace('"guesser"', '"other"'))
+        plugins = discover()
+        record = record_of(plugins, "future")
+        assert (record.status, record.drafters) == ("incompatible", ())
+        assert record.reason == (
+            "It is written for version 2 of the plugin API, and this cera has 1. Install a release of 'futuristic' for "
+            "1, or of cera with 2."
+        )
+        assert "other" in plugins.drafters
+        assert "guesser" not in plugins.drafters
+        with pytest.raises(PluginError, match=r"'future' of futuristic 1\.0 is incompatible: It is written for"):
+            plugins.drafter("future")
+
+    @pytest.mark.parametrize("wanted", ["'1'", "0", "None", "2.5"])
+    def test_anything_but_the_number_is_another(self, install: Install, wanted: str) -> None:
+        install("odd", f"CERA_PLUGIN_API = {wanted}\n" + GUESSER)
+        assert record_of(discover(), "odd").status == "incompatible"
 
 
 class TestFinding:
