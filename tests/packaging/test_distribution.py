@@ -91,7 +91,7 @@ class TestWheel:
         sources |= {str(file.relative_to(ROOT / "plugins")) for file in (ROOT / "plugins").rglob("*.py")}
         found = {name for name in names_in(wheel) if ".dist-info/" not in name}
         assert {name for name in found if name.endswith(".py")} == sources
-        assert {Path(name).suffix for name in found} <= {".py", ".pyi", ".typed"}
+        assert {Path(name).suffix for name in found} <= {".py", ".pyi", ".typed", ".toml", ".jinja"}
         assert "cera_core/py.typed" in found
         assert {name.partition("/")[0] for name in found} == {name.partition("/")[0] for name in sources}
 
