@@ -31,7 +31,7 @@ BUILT_IN = {
     "inspect": "Shows what a model file holds, and whether it can be run.",
     "tokenize": "Shows the tokens of a text.",
     "plugins": "Lists drafters, backends and the packages they come from.",
-    "new": "Writes a small drafter or backend as a package of its own, with tests.",
+    "new": "Writes a small drafter or backend as a package that works.",
     "check": "Checks an installed drafter or backend against its contract.",
     "doctor": "Shows what this machine and install can do.",
     "config": "Shows the effective settings and where each came from.",

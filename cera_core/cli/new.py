@@ -27,9 +27,9 @@ def new(
     ] = "Apache-2.0",
     config: ConfigFlag = None,
 ) -> None:
-    """Writes a small drafter or backend as a package of its own, with tests.
+    """Writes a small drafter or backend as a package that works.
 
-    It works as it is: install it, run its tests, and put your idea in the place of its own.
+    Install it, run its tests, and put your idea in the place of its own.
     """
     from cera_core.discovery import discover  # noqa: PLC0415 - imports every plugin
     from cera_core.scaffolding.distribution import new_distribution  # noqa: PLC0415
