@@ -18,6 +18,7 @@ from support.sessions import CheapRows
 from support.spelling import SpellingTokenizer
 
 PIECES = ["a", "b", "ab", "€", b"\xe2\x82", b"\xac"]
+END_ID = 2
 VOCAB_SIZE = len(PIECES)
 MAX_SEQ_LEN = 60
 token_ids = st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=6)
@@ -28,11 +29,14 @@ options_of_a_call = st.fixed_dictionaries(
         "seed": st.integers(0, 5),
         "frequency_penalty": st.just(0.8),
         "repetition_penalty": st.just(1.3),
-        "stop": st.sampled_from(["bab", "€", "aa"]),
-        "stop_token_ids": st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=1),
+        "stop": st.lists(st.sampled_from(["bab", "€", "aa", "ab", "ba", "€a"]), min_size=1, max_size=3),
+        "stop_token_ids": st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=2),
+        "ignore_eos": st.booleans(),
+        "min_tokens": st.integers(0, 5),
+        "logit_bias": st.dictionaries(st.integers(0, VOCAB_SIZE - 1), st.just(-float("inf")), max_size=2),
         "logprobs": st.just(1),
     },
-)
+).map(lambda options: {**options, "min_tokens": min(options.get("min_tokens", 0), options["max_tokens"])})
 ways_to_draft = st.tuples(
     st.sampled_from(["none", "oracle", "poor oracle", "random"]), st.sampled_from([None, 1, 4, 15])
 )
@@ -49,19 +53,21 @@ class SessionMachine(RuleBasedStateMachine):
         self.model = model
         drafting_model = model()
         drafting_model._headroom = headroom
-        self.session = Session(drafting_model, SpellingTokenizer(PIECES), costs=CheapRows())
+        self.session = Session(drafting_model, SpellingTokenizer(PIECES, end_ids=[END_ID]), costs=CheapRows())
         self.random = RandomDrafter(VOCAB_SIZE, seed)
         self.tokens: list[int] = []
 
     def expected(self, options: dict[str, Any]) -> Generation:
-        fresh = Session(self.model(), SpellingTokenizer(PIECES))
+        fresh = Session(self.model(), SpellingTokenizer(PIECES, end_ids=[END_ID]))
         fresh.append(self.tokens)
         return fresh.generate(**options)
 
     def drafter(self, kind: str, options: dict[str, Any]) -> Drafter | None:
         if kind in ("none", "random"):
             return {"none": None, "random": self.random}[kind]
-        text = self.expected({**options, "max_tokens": 20, "stop": (), "stop_token_ids": ()}).token_ids
+        text = self.expected(
+            {**options, "max_tokens": 20, "stop": (), "stop_token_ids": (), "ignore_eos": True, "min_tokens": 0}
+        ).token_ids
         return OracleDrafter([*self.tokens, *text], VOCAB_SIZE, 0 if kind == "oracle" else 3)
 
     def drafting(self, way: tuple[str, int | None], options: dict[str, Any]) -> dict[str, Any]:
