@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cera_core.config import Config
-from cera_core.discovery import Plugins
+from cera_core.discovery import Plugins, unavailable_because
 from cera_core.drafter import Drafter
 from cera_core.drafting.auto import AutoDrafter, AutoOptions
 from cera_core.drafting.guard import GuardedDrafter
@@ -83,6 +83,18 @@ def make_model(model_file: ModelFile, name: str, plugins: Plugins, options: Mapp
         except UnsupportedModelError as error:
             _log.warning("The backend %r cannot run this model, so the next is tried: %s", spec.name, error)
     return _load_with(last, model_file, {**options.get(AUTO, {}), **options.get(last.name, {})})
+
+
+def why_not_run(model_file: ModelFile, plugins: Plugins) -> dict[str, str | None]:
+    """Returns for each backend, the one `auto` prefers first, why it cannot run a model file; None if it can."""
+    reasons: dict[str, str | None] = {}
+    for spec in sorted(plugins.backends.values(), key=lambda spec: -spec.priority):
+        try:
+            _call_plugin(f"backend {spec.name!r}", spec.check_file, model_file)
+            reasons[spec.name] = unavailable_because(spec)
+        except CeraError as error:
+            reasons[spec.name] = str(error)
+    return reasons
 
 
 def _load_with(spec: ModelSpec, model_file: ModelFile, options: Mapping[str, Any]) -> Model:

@@ -80,6 +80,10 @@ def always_available() -> str | None:
     return None
 
 
+def any_file(model_file: ModelFile) -> None:
+    """Finds nothing wrong with a file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
     """A model backend that can be chosen by name.
@@ -90,6 +94,7 @@ class ModelSpec:
         options: The model its options are checked with; every field has a default.
         load: Makes a model from an open model file and checked options.
         availability: Returns why the backend cannot run here and what would help, or None if it can.
+        check_file: Raises the `ModelFileError` that `load` would raise for an open file, without reading its weights.
         priority: `auto` takes the available backend with the highest.
     """
 
@@ -98,6 +103,7 @@ class ModelSpec:
     load: Callable[[ModelFile, Any], Model]
     options: type[BaseModel] = PluginOptions
     availability: Callable[[], str | None] = always_available
+    check_file: Callable[[ModelFile], None] = any_file
     priority: int = 0
 
 

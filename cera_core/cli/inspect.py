@@ -11,9 +11,7 @@ import typer
 
 from cera_core.cli.flags import MODEL_HELP
 from cera_core.cli.output import write_json, write_table
-from cera_core.errors import ModelFileError
 from cera_core.modelfile.catalogue import resolve
-from cera_core.modelfile.description import describe
 from cera_core.modelfile.gguf import ModelFile, open_model_file
 
 if TYPE_CHECKING:
@@ -38,22 +36,32 @@ def inspect(
                 _write_tensors(model_file.tensors)
 
 
-def _why_unsupported(model_file: ModelFile) -> str | None:
-    """Returns what stands in the way of running the file, or None."""
-    try:
-        describe(model_file)
-    except ModelFileError as error:
-        return str(error)
-    return None
+def _why_not_run(model_file: ModelFile) -> dict[str, str | None]:
+    """Returns for each backend why it cannot run the file, or None if it can."""
+    from cera_core.assembly import why_not_run  # noqa: PLC0415 - the help of a command should not cost its import
+    from cera_core.config import load_config  # noqa: PLC0415
+    from cera_core.discovery import discover  # noqa: PLC0415
+
+    return why_not_run(model_file, discover(load_config().disabled_plugins))
+
+
+def _why_unsupported(reasons: Mapping[str, str | None]) -> str | None:
+    """Returns what stands in the way of running the file with any backend, or None."""
+    if None in reasons.values():
+        return None
+    return next((reason for reason in reversed(list(reasons.values())) if reason), "no backend is installed")
 
 
 def _write_summary(model_file: ModelFile) -> None:
-    reason = _why_unsupported(model_file)
+    reasons = _why_not_run(model_file)
+    unsupported = _why_unsupported(reasons)
+    runners = ", ".join(name for name, reason in reasons.items() if reason is None)
     rows: dict[str, object] = {
         "file": model_file.path,
         "format": f"GGUF version {model_file.version}",
         "architecture": model_file.architecture,
-        "can be run": f"no: {reason}" if reason else "yes",
+        "can be run": f"no: {unsupported}" if unsupported else f"yes, by {runners}",
+        **{f"not by {name}": reason for name, reason in reasons.items() if reason and not unsupported},
         "weights": f"{_num_weights(model_file.tensors.values()) / 1e6:.1f} million",
         "chat template": "yes" if "tokenizer.chat_template" in model_file.metadata else "no",
     }
@@ -89,11 +97,13 @@ def _write_tensors(tensors: Mapping[str, TensorInfo]) -> None:
 
 
 def _everything(model_file: ModelFile) -> dict[str, Any]:
+    reasons = _why_not_run(model_file)
     return {
         "path": str(model_file.path),
         "version": model_file.version,
         "architecture": model_file.architecture,
-        "unsupported_because": _why_unsupported(model_file),
+        "unsupported_because": _why_unsupported(reasons),
+        "backends": reasons,
         "metadata": {key: _plain(value) for key, value in model_file.metadata.items()},
         "tensors": [
             {

@@ -60,6 +60,18 @@ def load(model_file: ModelFile, options: NativeOptions) -> Model:
     return load_model(model_file, options)
 
 
+def check_file(model_file: ModelFile) -> None:
+    """Raises for a file that `load` would refuse, without the extension and without reading weights.
+
+    Raises:
+        UnsupportedModelError: There is no kernel for a part of it.
+        ModelFileError: The file is damaged.
+    """
+    from cera_native.support import describe_supported  # noqa: PLC0415
+
+    describe_supported(model_file)
+
+
 @hookimpl
 def cera_register_models(register: Callable[[ModelSpec], None]) -> None:
     """Registers the backend."""
@@ -70,6 +82,7 @@ def cera_register_models(register: Callable[[ModelSpec], None]) -> None:
             options=NativeOptions,
             load=load,
             availability=availability,
+            check_file=check_file,
             priority=100,
         )
     )

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cera_core.modelfile.description import LayerDescription, ModelDescription, describe
+from cera_core.errors import ModelError
+from cera_core.modelfile.blocks import AttentionDescription, LayerDescription
 from cera_native._native import Model as Weights
 from cera_native.backend import NativeModel
+from cera_native.support import describe_supported
 from cera_native.threads import default_num_threads
 
 if TYPE_CHECKING:
+    from cera_core.modelfile.description import ModelDescription
     from cera_core.modelfile.gguf import ModelFile, TensorInfo
     from cera_native import NativeOptions
 
@@ -26,10 +29,11 @@ def load_model(model_file: ModelFile, options: NativeOptions) -> NativeModel:
 
     Raises:
         InvalidInputError: The instruction set asked for is not there.
+        UnsupportedModelError: There is no kernel for a part of it.
         ModelFileError: The file cannot be loaded.
         ModelError: There is not enough memory.
     """
-    description = describe(model_file)
+    description = describe_supported(model_file)
     weights = _empty_weights(description, options)
     for layer in description.layers:
         _add_layer(weights, layer)
@@ -57,12 +61,15 @@ def _empty_weights(description: ModelDescription, options: NativeOptions) -> Wei
 
 
 def _add_layer(weights: Weights, layer: LayerDescription) -> None:
+    attention = layer.mixer
+    if not isinstance(attention, AttentionDescription):
+        raise ModelError("A layer without attention came past the check of what is supported.")
     weights.add_layer(
-        num_heads=layer.num_heads,
-        num_kv_heads=layer.num_kv_heads,
+        num_heads=attention.num_heads,
+        num_kv_heads=attention.num_kv_heads,
         feed_forward_size=layer.feed_forward_size,
-        frequencies=layer.rotary.frequencies(),
-        interleaved=layer.rotary.layout == "interleaved",
+        frequencies=attention.rotary.frequencies(),
+        interleaved=attention.rotary.layout == "interleaved",
     )
 
 

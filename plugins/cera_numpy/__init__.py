@@ -36,6 +36,13 @@ class NumpyOptions(PluginOptions):
         ge=1,
         description="Threads for products; None takes one for each processor, at most 4. The text is the same.",
     )
+    rewind_headroom: int = Field(
+        default=64,
+        ge=1,
+        le=65536,
+        description="By how many tokens a state can go back where a model has short convolutions or sliding windows; "
+        "drafts are no longer than that. Other models go back all the way.",
+    )
 
 
 def load(model_file: ModelFile, options: NumpyOptions) -> Model:
@@ -47,7 +54,23 @@ def load(model_file: ModelFile, options: NumpyOptions) -> Model:
 
     workers = Workers(options.threads or default_num_threads())
     keep_weights = options.weights == "float32"
-    return NumpyModel(model_file, Execution(options.exact, keep_weights, workers))
+    return NumpyModel(model_file, Execution(options.exact, keep_weights, workers), options.rewind_headroom)
+
+
+def check_file(model_file: ModelFile) -> None:
+    """Raises for a file that `load` would refuse, and reads one row of each type of weights only.
+
+    Raises:
+        UnsupportedModelError: The file asks for something that is not there.
+        ModelFileError: The file is damaged.
+    """
+    from cera_core.modelfile.description import describe  # noqa: PLC0415
+    from cera_numpy.weights import StoredTensor  # noqa: PLC0415
+
+    description = describe(model_file)
+    tensors = [description.tensors, *(layer.tensors for layer in description.layers)]
+    for info in {info.type: info for part in tensors for info in part.values()}.values():
+        StoredTensor(model_file, info)
 
 
 @hookimpl
@@ -58,6 +81,7 @@ def cera_register_models(register: Callable[[ModelSpec], None]) -> None:
             name="numpy",
             summary="The readable reference on NumPy: every weight type, no compiler.",
             load=load,
+            check_file=check_file,
             options=NumpyOptions,
             priority=10,
         )

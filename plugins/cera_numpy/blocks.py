@@ -1,62 +1,35 @@
-"""One transformer block: its weights, and how rows of activations go through it.
+"""One transformer block: norm, mixer, residual sum, norm, feed-forward, residual sum.
 
-The block is the same for every architecture of the table; what an architecture lacks (biases, norms of queries and
-keys) is None.
+The block is the same for every architecture of the table; what an architecture lacks (norms after mixer and
+feed-forward) is left out.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cera_numpy.cache import PAGE_LENGTH
-from cera_numpy.layers import attend, rms_norm, rotate, silu_gate
-from cera_numpy.weights import MAX_MULTIPLICATIONS, Matrix, StoredTensor
+from cera_core.modelfile.blocks import ConvolutionDescription
+from cera_numpy.attention import Attention
+from cera_numpy.cache import ConvolutionCache, LayerCache
+from cera_numpy.convolution import ShortConvolution
+from cera_numpy.feed_forward import Experts, FeedForward
+from cera_numpy.layers import rms_norm
+from cera_numpy.weights import StoredTensor
 
 if TYPE_CHECKING:
-    from cera_core.modelfile.description import LayerDescription, ModelDescription
+    from collections.abc import Callable
+
+    from cera_core.modelfile.blocks import LayerDescription
+    from cera_core.modelfile.description import ModelDescription
     from cera_core.modelfile.gguf import ModelFile
-    from cera_numpy.cache import LayerCache
     from cera_numpy.execution import Execution
+    from cera_numpy.positions import Positions
     from cera_numpy.weights import Floats
 
-
-class BlockWeights:
-    """The weights of one block, read from the file."""
-
-    def __init__(self, model_file: ModelFile, layer: LayerDescription, execution: Execution) -> None:
-        stored = {role: StoredTensor(model_file, info) for role, info in layer.tensors.items()}
-
-        def matrix(*names: str) -> Matrix:
-            return Matrix([stored[f"{name}.weight"] for name in names], execution)
-
-        def bias(*names: str) -> Floats | None:
-            if not any(f"{name}.bias" in stored for name in names):
-                return None
-            zeros = {name: np.zeros(stored[f"{name}.weight"].num_rows, np.float32) for name in names}
-            return np.concatenate(
-                [stored[f"{name}.bias"].vector() if f"{name}.bias" in stored else zeros[name] for name in names]
-            )
-
-        self.attention_norm = stored["attn_norm.weight"].vector()
-        self.qkv, self.qkv_bias = matrix("attn_q", "attn_k", "attn_v"), bias("attn_q", "attn_k", "attn_v")
-        self.qk_norm = self._qk_norm(stored, layer) if "attn_q_norm.weight" in stored else None
-        self.output, self.output_bias = matrix("attn_output"), bias("attn_output")
-        self.feed_forward_norm = stored["ffn_norm.weight"].vector()
-        self.gate_and_up = matrix("ffn_gate", "ffn_up")
-        self.down = matrix("ffn_down")
-
-    @staticmethod
-    def _qk_norm(stored: dict[str, StoredTensor], layer: LayerDescription) -> Floats:
-        """Returns the norm's weights for all heads of queries, then of keys, float32[heads + kv_heads, head_dim]."""
-        return np.concatenate(
-            [
-                np.tile(stored["attn_q_norm.weight"].vector(), (layer.num_heads, 1)),
-                np.tile(stored["attn_k_norm.weight"].vector(), (layer.num_kv_heads, 1)),
-            ]
-        )
+    Norm: TypeAlias = Callable[[Floats], Floats]
 
 
 class Block:
@@ -66,59 +39,49 @@ class Block:
         self, model_file: ModelFile, model: ModelDescription, layer: LayerDescription, execution: Execution
     ) -> None:
         """Reads the weights of one of the layers of `model`."""
-        self._layer = layer
-        self._head_dim = model.head_dim
-        self._eps = model.rms_eps
-        rows_of_scores = MAX_MULTIPLICATIONS // (PAGE_LENGTH * self._head_dim)
-        self._rows_per_piece = 1 if execution.exact else max(1, rows_of_scores * layer.num_kv_heads // layer.num_heads)
-        self._apply = execution.apply
-        self._weights = BlockWeights(model_file, layer, execution)
-        self._norm_before_attention = partial(rms_norm, weight=self._weights.attention_norm, eps=self._eps)
-        self._norm_before_feed_forward = partial(rms_norm, weight=self._weights.feed_forward_norm, eps=self._eps)
+        self._residual_scale = np.float32(model.residual_scale)
+        stored = {role: StoredTensor(model_file, info) for role, info in layer.tensors.items()}
 
-    def forward(self, x: Floats, cosines: Floats, sines: Floats, cache: LayerCache, start: int) -> Floats:
-        """Sends rows through the block and writes their keys and values to the cache.
+        def norm(name: str) -> Norm:
+            if f"{name}.weight" not in stored:
+                return lambda x: x
+            scale = partial(rms_norm, weight=stored[f"{name}.weight"].vector(), eps=model.rms_eps)
+            return partial(execution.apply, scale)
+
+        self._norm_before_mixer, self._norm_after_mixer = norm("attn_norm"), norm("post_attention_norm")
+        self._norm_before_feed_forward, self._norm_after_feed_forward = norm("ffn_norm"), norm("post_ffw_norm")
+        self._mixer: Attention | ShortConvolution
+        if isinstance(layer.mixer, ConvolutionDescription):
+            self._mixer = ShortConvolution(stored, execution)
+        else:
+            self._mixer = Attention(stored, model, layer.mixer, execution)
+        activation = model.architecture.activation
+        self._feed_forward: Experts | FeedForward
+        if layer.experts:
+            self._feed_forward = Experts(stored, layer.experts, activation, execution)
+        else:
+            three = (stored[f"ffn_{name}.weight"] for name in ("gate", "up", "down"))
+            self._feed_forward = FeedForward(*three, activation, execution)
+
+    def forward(
+        self, x: Floats, positions: Positions, cache: LayerCache | ConvolutionCache
+    ) -> tuple[Floats, Floats | None]:
+        """Sends rows through the block; keys and values are written to the cache.
 
         Args:
-            x: float32[n, hidden_size], the residual stream of the tokens from position `start` on.
-            cosines: float32[n, 1, pairs], of their rotary angles.
-            sines: Likewise.
-            cache: This layer's; tokens before `start` are in it, and there is room for n more.
-            start: Position of the first row.
+            x: float32[n, hidden_size], the residual stream.
+            positions: Where the rows stand.
+            cache: This layer's; the tokens before are in it, and there is room for n more.
 
         Returns:
-            float32[n, hidden_size].
+            float32[n, hidden_size], and what went into a convolution, to be written when the forward has succeeded.
         """
-        weights = self._weights
-        qkv = _plus(weights.qkv.product(self._apply(self._norm_before_attention, x)), weights.qkv_bias)
-        heads = qkv.reshape(len(x), -1, self._head_dim)
-        queries = self._turn_and_store(heads, cosines, sines, cache, start)
-        x = x + _plus(weights.output.product(self._attention(queries, cache, start)), weights.output_bias)
-        gate_and_up = weights.gate_and_up.product(self._apply(self._norm_before_feed_forward, x))
-        return x + weights.down.product(self._apply(silu_gate, gate_and_up))
-
-    def _turn_and_store(self, heads: Floats, cosines: Floats, sines: Floats, cache: LayerCache, start: int) -> Floats:
-        """Turns queries and keys, stores keys and values, and returns the queries, scaled for attention."""
-        num_heads = self._layer.num_heads
-        num_turning = num_heads + self._layer.num_kv_heads
-        turned = self._apply(self._norm_and_rotate, heads[:, :num_turning], cosines, sines)
-        cache.write(start, turned[:, num_heads:], heads[:, num_turning:])
-        return turned[:, :num_heads] * np.float32(self._head_dim**-0.5)
-
-    def _norm_and_rotate(self, heads: Floats, cosines: Floats, sines: Floats) -> Floats:
-        if self._weights.qk_norm is not None:
-            heads = rms_norm(heads, self._weights.qk_norm, self._eps)
-        return rotate(heads, cosines, sines, self._layer.rotary.layout)
-
-    def _attention(self, queries: Floats, cache: LayerCache, start: int) -> Floats:
-        """Attends a few rows at a time."""
-        pieces = []
-        for first in range(0, len(queries), self._rows_per_piece):
-            piece = queries[first : first + self._rows_per_piece]
-            keys, values = cache.pages(start + first + len(piece))
-            pieces.append(attend(piece, keys, values, start + first))
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
-def _plus(x: Floats, bias: Floats | None) -> Floats:
-    return x if bias is None else x + bias
+        entries = None
+        normed = self._norm_before_mixer(x)
+        if isinstance(self._mixer, ShortConvolution) and isinstance(cache, ConvolutionCache):
+            mixed, entries = self._mixer.forward(normed, cache.before(positions.start))
+        else:
+            mixed = self._mixer.forward(normed, positions, cache)
+        x = x + self._norm_after_mixer(mixed) * self._residual_scale
+        fed = self._feed_forward.forward(self._norm_before_feed_forward(x))
+        return x + self._norm_after_feed_forward(fed) * self._residual_scale, entries

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from cera_core.modelfile.architectures import Activation, Gating
     from cera_core.modelfile.rotary import RotaryLayout
     from cera_numpy.weights import Floats
 
@@ -44,8 +45,10 @@ def _pairs(heads: Floats, num_pairs: int, layout: RotaryLayout) -> tuple[Floats,
     return heads[..., :num_pairs], heads[..., num_pairs : 2 * num_pairs]
 
 
-def attend(queries: Floats, keys: Floats, values: Floats, start: int) -> Floats:
+def attend(queries: Floats, keys: Floats, values: Floats, start: int, window: int | None = None) -> Floats:
     """Mixes values by how well their keys match; each row sees the keys up to its own position.
+
+    Positions are counted from the first page.
 
     Args:
         queries: float32[n, heads, head_dim], already scaled, of the positions from `start` on.
@@ -53,6 +56,7 @@ def attend(queries: Floats, keys: Floats, values: Floats, start: int) -> Floats:
             anything in places not written yet.
         values: Likewise, but finite in those places.
         start: Position of the first row.
+        window: How many keys a row sees, its own among them; None for all.
 
     Returns:
         float32[n, heads * head_dim].
@@ -66,6 +70,10 @@ def attend(queries: Floats, keys: Floats, values: Floats, start: int) -> Floats:
         page, place = divmod(start + row, page_length)
         by_row[:, page, :, row, place + 1 :] = -np.inf
         by_row[:, page + 1 :, :, row] = -np.inf
+        if window is not None and start + row >= window:
+            page, place = divmod(start + row - window + 1, page_length)
+            by_row[:, :page, :, row] = -np.inf
+            by_row[:, page, :, row, :place] = -np.inf
     scores -= scores.max(axis=(1, 3), keepdims=True)
     np.exp(scores, out=scores)
     totals = np.add.reduce(scores, axis=(1, 3))
@@ -73,10 +81,30 @@ def attend(queries: Floats, keys: Floats, values: Floats, start: int) -> Floats:
     return mixed.reshape(num_heads, num_rows, head_dim).transpose(1, 0, 2).reshape(num_rows, -1)
 
 
-def silu_gate(gate_and_up: Floats) -> Floats:
-    """Lets the second half of each row through the gate of the first: silu(gate) * up (arXiv:2002.05202)."""
+def gated(gate_and_up: Floats, activation: Activation) -> Floats:
+    """Lets the second half of each row through the gate of the first: activation(gate) * up (arXiv:2002.05202)."""
     width = gate_and_up.shape[-1] // 2
     gate, up = gate_and_up[:, :width], gate_and_up[:, width:]
-    denominator = np.exp(-gate)  # infinite for a gate far below 0, and the quotient then -0
+    return (_gelu(gate) if activation == "gelu" else gate / _one_plus_exp(gate)) * up
+
+
+def gating_weights(scores: Floats, gating: Gating) -> Floats:
+    """Turns the scores of experts into weights, each row by itself."""
+    if gating == "sigmoid":
+        return np.reciprocal(_one_plus_exp(scores))
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _one_plus_exp(x: Floats) -> Floats:
+    """Returns 1 + e^-x; infinite for x far below 0, and what is divided by it then 0."""
+    denominator = np.exp(-x)
     denominator += np.float32(1.0)
-    return gate / denominator * up
+    return denominator
+
+
+def _gelu(x: Floats) -> Floats:
+    """Returns the approximation of GELU by a hyperbolic tangent (arXiv:1606.08415)."""
+    inner = x * (np.float32(1.0) + np.float32(0.044715) * x * x) * np.float32((2.0 / np.pi) ** 0.5)
+    return np.float32(0.5) * x * (np.float32(1.0) + np.tanh(inner))

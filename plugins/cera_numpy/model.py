@@ -8,11 +8,13 @@ import numpy as np
 
 from cera_core.errors import ContextFullError, InvalidInputError, ModelError, RewindError
 from cera_core.model import InferenceState, Model
+from cera_core.modelfile.blocks import AttentionDescription, LayerDescription
 from cera_core.modelfile.description import describe
 from cera_numpy.blocks import Block
-from cera_numpy.cache import LayerCache, NumpyState
+from cera_numpy.cache import ConvolutionCache, LayerCache, NumpyState
 from cera_numpy.execution import Execution
 from cera_numpy.layers import rms_norm
+from cera_numpy.positions import Positions
 from cera_numpy.weights import Matrix, StoredTensor
 
 if TYPE_CHECKING:
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 
     from cera_core.model import Logits
     from cera_core.modelfile.gguf import ModelFile
-    from cera_core.modelfile.rotary import Rotary
     from cera_numpy.weights import Floats
+
+
+DEFAULT_REWIND_HEADROOM = 64
 
 
 class NumpyModel(Model):
@@ -36,12 +40,18 @@ class NumpyModel(Model):
     supports_rewind = True
     supports_copy = True
 
-    def __init__(self, model_file: ModelFile, execution: Execution | None = None) -> None:
+    def __init__(
+        self,
+        model_file: ModelFile,
+        execution: Execution | None = None,
+        rewind_headroom: int = DEFAULT_REWIND_HEADROOM,
+    ) -> None:
         """Reads the weights.
 
         Args:
             model_file: An open file; it may be closed afterwards.
             execution: How to compute; in exact mode the model is batch-invariant.
+            rewind_headroom: By how many tokens a state can go back where it does not hold all that was before.
 
         Raises:
             ModelFileError: The file is damaged, or asks for something that is not there.
@@ -52,6 +62,8 @@ class NumpyModel(Model):
         self.config = description.config
         self.batch_invariant = execution.exact
         self._description = description
+        self._rewind_headroom = rewind_headroom
+        self._forgets = any(map(_forgets, description.layers))
         self._apply = execution.apply
         self._num_threads = execution.workers.num_threads
         try:
@@ -80,8 +92,8 @@ class NumpyModel(Model):
         length = limit if max_seq_len is None else max_seq_len
         if not 1 <= length <= limit:
             raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
-        layers = [LayerCache(layer.num_kv_heads, self._description.head_dim) for layer in self._description.layers]
-        return NumpyState(length, layers)
+        headroom = self._rewind_headroom if self._forgets else None
+        return NumpyState(length, [self._new_cache(layer) for layer in self._description.layers], headroom)
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; float32[vocab_size] after the last."""
@@ -95,9 +107,18 @@ class NumpyModel(Model):
 
     def truncate(self, state: InferenceState, length: int) -> None:
         """Cuts the state to its first `length` tokens."""
-        if not 0 <= length <= state.seq_len:
-            raise RewindError(f"A state of {state.seq_len} tokens can be cut to 0..{state.seq_len}, found {length}.")
+        state = self._own(state)
+        if not state.oldest <= length <= state.seq_len:
+            raise RewindError(
+                f"A state of {state.seq_len} tokens can be cut to {state.oldest}..{state.seq_len}, found {length}."
+                + (f" This model's states go back by {state.headroom} tokens." if state.headroom is not None else "")
+            )
         state.seq_len = length
+
+    def rewind_headroom(self, state: InferenceState) -> int:
+        """Returns by how many tokens `truncate` can shorten the state now."""
+        state = self._own(state)
+        return state.seq_len - state.oldest
 
     def copy_state(self, state: InferenceState) -> NumpyState:
         """Makes an independent state with the same tokens."""
@@ -111,21 +132,28 @@ class NumpyModel(Model):
         """Sends tokens through the blocks; returns the residual stream. The state changes last, so errors leave it."""
         state = self._own(state)
         ids = self._checked(token_ids, state)
-        start = state.seq_len
-        positions = np.arange(start, start + len(ids))
-        x = self._embedding.rows(ids)
-        state.reserve(start + len(ids))
-        turns: dict[Rotary, tuple[Floats, Floats]] = {}
-        for block, layer, cache in zip(self._blocks, self._description.layers, state.layers, strict=True):
-            if layer.rotary not in turns:
-                turns[layer.rotary] = _turns(layer.rotary, positions)
-            x = block.forward(x, *turns[layer.rotary], cache, start)
-        state.seq_len = start + len(ids)
+        positions = Positions(state.seq_len, len(ids))
+        x = self._embedding.rows(ids) * np.float32(self._description.embedding_scale)
+        state.reserve(state.seq_len + len(ids))
+        entries = []
+        for block, cache in zip(self._blocks, state.layers, strict=True):
+            x, new = block.forward(x, positions, cache)
+            entries.append(new)
+        state.advance(entries, len(ids))
         return x
+
+    def _new_cache(self, layer: LayerDescription) -> LayerCache | ConvolutionCache:
+        mixer = layer.mixer
+        if isinstance(mixer, AttentionDescription):
+            return LayerCache(mixer.num_kv_heads, self._description.head_dim, mixer.window)
+        return ConvolutionCache(mixer.num_taps, self.config.hidden_size, self._rewind_headroom)
 
     def _logits(self, x: Floats) -> Logits:
         normed = self._apply(lambda rows: rms_norm(rows, self._output_norm, self._description.rms_eps), x)
-        return self._head.product(normed)
+        logits = self._head.product(normed)
+        if self._description.logit_divisor != 1.0:
+            logits /= np.float32(self._description.logit_divisor)
+        return logits
 
     def _own(self, state: InferenceState) -> NumpyState:
         if not isinstance(state, NumpyState):
@@ -149,13 +177,6 @@ class NumpyModel(Model):
         return ids
 
 
-def _turns(rotary: Rotary, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Returns cosines and sines of the rotary angles, float32[n, 1, pairs] each.
-
-    One position at a time, so that each element's bits depend on its position only.
-    """
-    frequencies = rotary.frequencies()
-    angles = [position * frequencies for position in positions]
-    cosines = np.array([np.cos(row) for row in angles], np.float32)
-    sines = np.array([np.sin(row) for row in angles], np.float32)
-    return cosines[:, np.newaxis], sines[:, np.newaxis]
+def _forgets(layer: LayerDescription) -> bool:
+    """Whether what a layer holds of the text is not all of it."""
+    return not isinstance(layer.mixer, AttentionDescription) or layer.mixer.window is not None

@@ -10,6 +10,7 @@ they cost the same. This module knows nothing of layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import gguf
@@ -51,6 +52,16 @@ class StoredTensor:
                 model_file,
                 f"the tensor {info.name!r} must be of a type that 'gguf' can dequantise, found {info.type.name}.",
             ) from error
+
+    def split(self, num_parts: int) -> list[StoredTensor]:
+        """Returns equal runs of rows, each as a tensor of its own."""
+        length = self.num_rows // num_parts
+        parts = []
+        for start in range(0, self.num_rows, length):
+            part = copy(self)
+            part._rows, part.num_rows = self._rows[start : start + length], length
+            parts.append(part)
+        return parts
 
     def rows(self, which: slice | Sequence[int] | NDArray[np.int64]) -> Floats:
         """Returns some rows, dequantised, float32[number of rows, num_columns]."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import cera_core
-from cera_core.specs import always_available
+from cera_core.specs import always_available, any_file
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 UNCALLED = {"Config", "PluginOptions", "Tokenizer"}  # made by cera or derived from: fields, not parameters
@@ -54,7 +54,7 @@ def test_signatures_are_exact(name: str) -> None:
     parameters = list(inspect.signature(CALLABLES[name]).parameters.values())
     expected = [parameter for parameter in parameters if parameter.name != "self"]
     source = f"def {shown[1]}: ...".replace("<factory>", "...")
-    defaults = (cera_core.argmax, cera_core.PluginOptions, always_available)
+    defaults = (cera_core.argmax, cera_core.PluginOptions, always_available, any_file)
     namespace: dict[str, Any] = {default.__name__: default for default in defaults}
     exec(f"from __future__ import annotations\n{source}", namespace)
     written = inspect.signature(namespace[name.rpartition(".")[2]])

@@ -24,6 +24,29 @@ MODELS: dict[str, dict[str, Any]] = {
     "llama with factors": {"architecture": "llama", "rope_factors": True},
     "qwen2": {"architecture": "qwen2", "tied": False},
     "qwen3": {"architecture": "qwen3"},
+    "gemma3": {"architecture": "gemma3", "num_layers": 3, "settings": {"attention.sliding_window": 8}},
+    "gemma3 without a pattern": {
+        "architecture": "gemma3",
+        "num_layers": 7,
+        "rope_freq_base": 100000.0,
+        "settings": {"attention.sliding_window": 8, "attention.sliding_window_pattern": None},
+    },
+    "granite": {"architecture": "granite"},
+    "llama, linear scaling": {
+        "architecture": "llama",
+        "settings": {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
+    },
+    "qwen2, YaRN": {
+        "architecture": "qwen2",
+        "settings": {
+            "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 4.0,
+            "rope.scaling.original_context_length": 128,
+        },
+    },
+    "lfm2": {"architecture": "lfm2", "num_layers": 3},
+    "lfm2moe": {"architecture": "lfm2moe", "num_layers": 3},
+    "qwen3moe": {"architecture": "qwen3moe"},
 }
 
 

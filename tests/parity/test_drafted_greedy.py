@@ -20,7 +20,8 @@ from cera_core.testing.drafters import OracleDrafter, RandomDrafter
 from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
 from cera_prompt_lookup import PromptLookupDrafter
-from support.tiny_gguf import ARCHITECTURES, write_tiny_gguf
+from support.tiny_blocks import ARCHITECTURES
+from support.tiny_gguf import write_tiny_gguf
 
 MAX_GAP = 0.05
 DRAFT_LENGTHS = [1, 8, 15]

@@ -50,12 +50,16 @@ def test_fewer_elements_turn_than_a_head_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RECORDED["models"]))
 def test_llama_cpp(tmp_path: Path, name: str) -> None:
-    """Weights and caches were float32 there too, so what is left is rounding, of 0.0001 in the record itself."""
+    """Weights and caches were float32 there too, so what is left is rounding, of 0.0001 in the record itself.
+
+    Its GELU, which Gemma has, is a table of half precision.
+    """
     recorded = RECORDED["models"][name]
     model = NumpyModel(tiny(tmp_path, **recorded["options"]))
     rows = model.forward_all(RECORDED["token_ids"], model.new_state()).astype(np.float64)
     log_probabilities = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
+    tolerance = 3e-3 if "gemma" in name else 3e-4
     for position, candidates in recorded["candidates"].items():
         for token_id, log_probability in candidates:
-            assert log_probabilities[int(position), token_id] == pytest.approx(log_probability, abs=3e-4)
+            assert log_probabilities[int(position), token_id] == pytest.approx(log_probability, abs=tolerance)
     assert len(recorded["candidates"]) > 20

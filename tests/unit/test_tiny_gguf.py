@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cera_core.modelfile.gguf import ModelFile, open_model_file
-from support.tiny_gguf import ARCHITECTURES, write_tiny_gguf
+from support.tiny_blocks import ARCHITECTURES, WITH_CONVOLUTION, WITH_EXPERTS
+from support.tiny_gguf import write_tiny_gguf
 from support.tiny_vocabulary import CONTROL_TOKENS, tiny_vocabulary
 
 
@@ -26,9 +27,12 @@ def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
 def test_tensors_of_an_architecture(tmp_path: Path, architecture: str) -> None:
     file = written(tmp_path, architecture=architecture)
     assert ("blk.1.attn_q.bias" in file.tensors) == (architecture == "qwen2")
-    assert ("blk.1.attn_k_norm.weight" in file.tensors) == (architecture == "qwen3")
+    has_norms = architecture not in ("granite", "llama", "qwen2")
+    assert ("blk.1.attn_k_norm.weight" in file.tensors) == has_norms
+    assert ("blk.0.shortconv.conv.weight" in file.tensors) == (architecture in WITH_CONVOLUTION)
+    assert ("blk.1.ffn_gate_exps.weight" in file.tensors) == (architecture in WITH_EXPERTS)
     head_dim = file.require(f"{architecture}.attention.key_length", int)
-    assert head_dim == (32 if architecture == "qwen3" else 16)
+    assert head_dim == (32 if architecture in ("qwen3", "gemma3") else 16)
     file.tensor("blk.1.attn_q.weight", (4 * head_dim, 64))
     file.tensor("blk.1.attn_v.weight", (2 * head_dim, 64))
     file.tensor("blk.1.attn_output.weight", (64, 4 * head_dim))

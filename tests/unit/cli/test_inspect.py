@@ -61,3 +61,21 @@ def test_file_that_is_no_model_is_one_paragraph(cera: Callable[..., Any], tmp_pa
     assert (outcome.status, outcome.out) == (2, "")
     assert f"Model file '{file}': a GGUF file begins with" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_backend_that_lacks_a_type_of_weights_names_the_tensor(cera: Callable[..., Any], tmp_path: Path) -> None:
+    file = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation_of={"*.1.attn_v*": "TQ2_0"})
+    found = json.loads(cera("inspect", file, "--json").out)
+    assert (found["unsupported_because"], found["backends"]["numpy"]) == (None, None)
+    assert "'blk.1.attn_v.weight' must be of one of the types F32, F16" in found["backends"]["native"]
+    assert "found TQ2_0" in found["backends"]["native"]
+    outcome = cera("inspect", file)
+    assert "yes, by numpy" in outcome.out
+    assert "not by native" in outcome.out
+
+
+def test_architecture_that_one_backend_cannot_run(cera: Callable[..., Any], tmp_path: Path) -> None:
+    file = write_tiny_gguf(tmp_path / "tiny.gguf", architecture="lfm2")
+    found = json.loads(cera("inspect", file, "--json").out)
+    assert found["backends"]["numpy"] is None
+    assert "has no short convolution yet" in found["backends"]["native"]

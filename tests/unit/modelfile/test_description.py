@@ -10,6 +10,7 @@ import pytest
 
 from cera_core.errors import ModelFileError, UnsupportedModelError
 from cera_core.modelfile.architectures import ARCHITECTURES
+from cera_core.modelfile.blocks import ConvolutionDescription
 from cera_core.modelfile.description import describe
 from cera_core.modelfile.gguf import ModelFile, open_model_file
 from support.tiny_gguf import write_tiny_gguf
@@ -56,16 +57,24 @@ class TestDescribing:
     @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
     def test_every_layer_has_the_tensors_of_its_architecture(self, tiny: Open, architecture: str) -> None:
         model = describe(tiny(architecture=architecture, num_layers=3))
-        required = {role.name for role in ARCHITECTURES[architecture].block if role.required}
-        assert [set(layer.tensors) for layer in model.layers] == [required] * 3
-        assert model.layers[2].tensors["ffn_up.weight"].name == "blk.2.ffn_up.weight"
+        parts = ARCHITECTURES[architecture]
+        for layer in model.layers:
+            mixer = parts.convolution if isinstance(layer.mixer, ConvolutionDescription) else parts.attention
+            feed_forward = parts.experts if layer.experts else parts.feed_forward
+            assert set(layer.tensors) == {role.name for role in (*mixer, *feed_forward) if role.required}
+        assert model.layers[2].tensors["ffn_norm.weight"].name == "blk.2.ffn_norm.weight"
 
     def test_numbers_come_from_the_file(self, tiny: Open) -> None:
         model = describe(
             tiny(num_heads=6, num_kv_heads=3, head_dim=8, hidden_size=32, feed_forward_size=96, context_length=77)
         )
         layer = model.layers[0]
-        assert (layer.num_heads, layer.num_kv_heads, model.head_dim, layer.feed_forward_size) == (6, 3, 8, 96)
+        assert (layer.mixer.num_heads, layer.mixer.num_kv_heads, model.head_dim, layer.feed_forward_size) == (
+            6,
+            3,
+            8,
+            96,
+        )
         assert (model.config.hidden_size, model.config.max_seq_len, model.config.num_layers) == (32, 77, 2)
         assert model.rms_eps == pytest.approx(1e-5)
 
@@ -75,7 +84,7 @@ class TestDescribing:
 
     def test_every_query_head_has_its_own_keys_where_the_file_does_not_say(self, tiny: Open) -> None:
         model_file = with_metadata(tiny(num_kv_heads=4), attention__head_count_kv=None)
-        assert describe(model_file).layers[0].num_kv_heads == 4
+        assert describe(model_file).layers[0].mixer.num_kv_heads == 4
 
     def test_tied_head_is_the_embedding_and_is_counted_once(self, tiny: Open) -> None:
         tied, untied = describe(tiny(tied=True)), describe(tiny(tied=False))
@@ -98,7 +107,7 @@ class TestRefusing:
         model_file = tiny()
         model_file.architecture = "lama"
         with pytest.raises(
-            UnsupportedModelError, match=r"one of llama, qwen2, qwen3, found 'lama'.*Did you mean 'llama'"
+            UnsupportedModelError, match=r"one of gemma3, .*, qwen3moe, found 'lama'.*Did you mean 'llama'"
         ):
             describe(model_file)
 
@@ -170,16 +179,16 @@ class TestRefusing:
 
 class TestRotary:
     def test_layouts(self, tiny: Open) -> None:
-        layouts = {name: describe(tiny(architecture=name)).layers[0].rotary.layout for name in ARCHITECTURES}
-        assert layouts == {"llama": "interleaved", "qwen2": "half_split", "qwen3": "half_split"}
+        layouts = {name: describe(tiny(architecture=name)).layers[1].mixer.rotary.layout for name in ARCHITECTURES}
+        assert {name for name, layout in layouts.items() if layout == "interleaved"} == {"granite", "llama"}
 
     def test_frequencies_are_a_geometric_series(self, tiny: Open) -> None:
-        rotary = describe(tiny(head_dim=8, rope_freq_base=10_000.0)).layers[0].rotary
+        rotary = describe(tiny(head_dim=8, rope_freq_base=10_000.0)).layers[0].mixer.rotary
         assert rotary.frequencies() == pytest.approx([1.0, 0.1, 0.01, 0.001])
 
     def test_defaults_are_base_10000_and_the_whole_head(self, tiny: Open) -> None:
         model_file = with_metadata(tiny(head_dim=8), rope__freq_base=None, rope__dimension_count=None)
-        assert describe(model_file).layers[0].rotary.frequencies() == pytest.approx([1.0, 0.1, 0.01, 0.001])
+        assert describe(model_file).layers[0].mixer.rotary.frequencies() == pytest.approx([1.0, 0.1, 0.01, 0.001])
 
     @pytest.mark.parametrize(
         "settings",
@@ -191,7 +200,7 @@ class TestRotary:
         ids=str,
     )
     def test_linear_scaling_divides_every_frequency(self, tiny: Open, settings: dict[str, Any]) -> None:
-        rotary = describe(with_metadata(tiny(head_dim=4), **settings)).layers[0].rotary
+        rotary = describe(with_metadata(tiny(head_dim=4), **settings)).layers[0].mixer.rotary
         assert rotary.frequencies() == pytest.approx([0.25, 0.0025])
 
     @pytest.mark.parametrize(
@@ -200,13 +209,13 @@ class TestRotary:
         ids=str,
     )
     def test_no_scaling(self, tiny: Open, settings: dict[str, Any]) -> None:
-        rotary = describe(with_metadata(tiny(head_dim=4), **settings)).layers[0].rotary
+        rotary = describe(with_metadata(tiny(head_dim=4), **settings)).layers[0].mixer.rotary
         assert rotary.frequencies() == pytest.approx([1.0, 0.01])
 
     def test_frequency_factors_divide_one_frequency_each(self, tiny: Open) -> None:
         model_file = tiny(head_dim=4, rope_factors=True)
         factors = gguf.dequantize(model_file.tensor_bytes("rope_freqs.weight"), gguf.GGMLQuantizationType.F32)
-        rotary = describe(model_file).layers[0].rotary
+        rotary = describe(model_file).layers[0].mixer.rotary
         assert rotary.frequencies() == pytest.approx([1.0 / factors[0, 0], 0.01 / factors[0, 1]])
 
     def test_frequency_factors_must_be_above_0(self, tiny: Open, tmp_path: Path) -> None:
@@ -222,7 +231,11 @@ class TestRotary:
     @pytest.mark.parametrize(
         ("changes", "error", "message"),
         [
-            ({"rope__scaling__type": "yarn"}, UnsupportedModelError, "must be 'none' or 'linear', found 'yarn'"),
+            (
+                {"rope__scaling__type": "longrope"},
+                UnsupportedModelError,
+                "'none', 'linear' or 'yarn', found 'longrope'",
+            ),
             ({"rope__scaling__factor": -2.0}, ModelFileError, "must be finite and above 0, found -2.0"),
             ({"rope__freq_base": float("inf")}, ModelFileError, "'llama.rope.freq_base' must be finite"),
             ({"rope__dimension_count": 7}, ModelFileError, "must be even, at least 2 and at most"),

@@ -17,7 +17,8 @@ from cera_core.modelfile.gguf import ModelFile, open_model_file
 from support import gguf_bytes as raw
 from support.gguf_bytes import ARCHITECTURE, array, gguf_bytes, key, tensor
 from support.random_weights import WEIGHT_TYPES
-from support.tiny_gguf import ARCHITECTURES, write_tiny_gguf
+from support.tiny_blocks import ARCHITECTURES
+from support.tiny_gguf import write_tiny_gguf
 
 
 @pytest.fixture

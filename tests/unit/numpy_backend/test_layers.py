@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cera_core.modelfile.rotary import RotaryLayout
-from cera_numpy.layers import attend, rms_norm, rotate, silu_gate
+from cera_numpy.layers import attend, gated, gating_weights, rms_norm, rotate
 
 Floats = NDArray[np.float32]
 PAGE_LENGTH = 4
@@ -101,11 +101,40 @@ class TestAttend:
         assert np.abs(mixed).max() <= np.abs(values).max()
 
 
-class TestSiluGate:
+class TestGated:
     def test_the_first_half_is_the_gate(self) -> None:
-        gated = silu_gate(np.array([[1.0, -2.0, 3.0, 5.0]], np.float32))
-        np.testing.assert_allclose(gated, [[3.0 / (1 + np.exp(-1)), -10.0 / (1 + np.exp(2))]], rtol=1e-6)
+        found = gated(np.array([[1.0, -2.0, 3.0, 5.0]], np.float32), "silu")
+        np.testing.assert_allclose(found, [[3.0 / (1 + np.exp(-1)), -10.0 / (1 + np.exp(2))]], rtol=1e-6)
 
     def test_a_gate_far_below_zero_is_shut(self) -> None:
         with np.errstate(over="ignore"):
-            assert silu_gate(np.array([[-1e4, 7.0]], np.float32)) == 0.0
+            assert gated(np.array([[-1e4, 7.0]], np.float32), "silu") == 0.0
+
+    def test_gelu_by_a_hyperbolic_tangent(self) -> None:
+        found = gated(np.array([[1.0, -2.0, 30.0, 5.0, 1.0, 1.0]], np.float32), "gelu")
+        # the published values of GELU at 1 and -2 are 0.8413 and -0.0455; the approximation is that near
+        np.testing.assert_allclose(found, [[5 * 0.84119, -0.045402, 30.0]], rtol=1e-4)
+
+
+class TestGatingWeights:
+    def test_softmax_sums_to_one(self) -> None:
+        weights = gating_weights(np.array([[1.0, 2.0, 400.0], [0.0, 0.0, 0.0]], np.float32), "softmax")
+        np.testing.assert_allclose(weights, [[0.0, 0.0, 1.0], [1 / 3] * 3], atol=1e-7)
+
+    def test_sigmoid_judges_each_expert_by_itself(self) -> None:
+        np.testing.assert_allclose(
+            gating_weights(np.array([[0.0, 2.0]], np.float32), "sigmoid"), [[0.5, 0.880797]], rtol=1e-6
+        )
+
+
+class TestWindow:
+    @pytest.mark.parametrize("window", [1, 2, 5, 8])
+    def test_a_row_sees_the_last_keys_only(self, window: int) -> None:
+        queries, keys, values = random(3, 2, 4), random(1, 3, 4, 4), random(1, 3, 4, 4)
+        mixed = attend(queries, keys, values, 8, window).reshape(3, 2, 4)
+        for row in range(3):
+            seen = slice(max(0, 8 + row + 1 - window), 8 + row + 1)
+            for head in range(2):
+                powers = np.exp(keys.reshape(-1, 4)[seen] @ queries[row, head])
+                expected = powers / powers.sum() @ values.reshape(-1, 4)[seen]
+                np.testing.assert_allclose(mixed[row, head], expected, rtol=1e-4, atol=1e-5)

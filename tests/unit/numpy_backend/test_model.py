@@ -11,7 +11,7 @@ from cera_core.model import InferenceState
 from cera_numpy import weights
 from cera_numpy.model import NumpyModel
 from support.random_weights import WEIGHT_TYPES
-from support.tiny_gguf import ARCHITECTURES
+from support.tiny_blocks import ARCHITECTURES
 
 Load = Callable[..., NumpyModel]
 
@@ -80,7 +80,7 @@ class TestForward:
     def test_weights_that_overflow_warn_nobody(self, load: Load) -> None:
         model = load(quantisation="F32")
         model._head._kept[0] = np.inf
-        model._blocks[0]._weights.down._kept[:] = 3e38
+        model._blocks[0]._feed_forward._down._kept[:] = 3e38
         assert not np.isfinite(model.forward(TEXT, model.new_state())).all()  # and no warning became an error
 
     def test_sessions_on_many_threads_do_not_disturb_one_another(self, load: Load) -> None:
@@ -139,7 +139,7 @@ class TestRefusing:
         state = model.new_state()
         model.forward(TEXT, state)
 
-        def fail(length: int, most: int) -> None:
+        def fail(length: int, most: int, oldest: int) -> None:
             raise MemoryError
 
         with monkeypatch.context() as patched:
