@@ -6,6 +6,7 @@ reason and left out; it harms nobody else, and is an error only for the one who 
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Collection
@@ -19,10 +20,11 @@ from cera_core import hookspecs
 from cera_core.errors import CeraWarning, PluginError, UnknownNameError
 from cera_core.foreign_errors import error_line, let_interrupt_through
 from cera_core.near_match import did_you_mean
+from cera_core.origins import ENTRY_POINT_GROUP
+from cera_core.plugin_trace import trace_hook_calls
 from cera_core.registry import AUTO, NONE, Registry
 from cera_core.specs import DrafterSpec, ModelSpec
 
-ENTRY_POINT_GROUP = "cera"
 OWN_DISTRIBUTION = "cera"
 
 
@@ -199,6 +201,8 @@ def discover(disabled: Collection[str] = (), *, strangers_only: bool = False) ->
         What was found, the first-party plugins first, so that nobody displaces them, then by distribution and name.
     """
     plugins = Plugins()
+    if os.environ.get("CERA_TRACE_PLUGINS"):
+        trace_hook_calls(plugins.manager)
     unwanted = {_canonical(name): name for name in disabled}
     found: set[str] = set()
     for entry_point in _sorted_entry_points():

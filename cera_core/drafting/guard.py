@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from time import perf_counter
 from typing import Any
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
 from cera_core.foreign_errors import error_line, let_interrupt_through
+from cera_core.origins import with_package
 
 MAX_CONSECUTIVE_FAULTS = 3
 MANY_SILENT_ROUNDS = 256
@@ -52,6 +54,8 @@ class GuardedDrafter(Drafter):
         self._vocab_size = vocab_size
         self._num_consecutive_faults = 0
         self._num_faults_taken: Counter[str] = Counter()
+        self._num_slow_guesses = 0
+        self._seconds_of_guess = 0.0
         self._num_silent_rounds: int | None = 0  # None once it had a guess
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
@@ -59,12 +63,14 @@ class GuardedDrafter(Drafter):
         if self.is_quarantined:
             return NO_DRAFT
         num_faults = self.num_faults.total()
+        start = perf_counter()
         try:
             draft = self._checked(self._drafter.draft(tokens, max_k), max_k)
         except BaseException as error:
             let_interrupt_through(error)
             self._fault(type(error).__name__, f"failed with {error_line(error)}")
             draft = NO_DRAFT
+        self._seconds_of_guess = perf_counter() - start
         self._settle(num_faults)
         if self._num_silent_rounds is not None:
             self._note_silence(draft)
@@ -91,9 +97,22 @@ class GuardedDrafter(Drafter):
             self._fault(type(error).__name__, f"failed in 'accept' with {error_line(error)}")
             self._settle(num_faults)
 
+    def judge_pace(self, is_too_slow: Callable[[float], bool]) -> None:
+        """Counts a last guess that took too long, given in seconds; of a group each member is judged by its own."""
+        for member in self._members():
+            member.judge_pace(is_too_slow)
+        seconds, self._seconds_of_guess = self._seconds_of_guess, 0.0
+        if self._members() or not is_too_slow(seconds):
+            self._num_slow_guesses = 0
+            return
+        self._fault("slow", f"took {1e3 * seconds:.0f} ms for a guess, more than a plain step and than it saves")
+        self._num_slow_guesses += 1
+        if self._num_slow_guesses >= MAX_CONSECUTIVE_FAULTS:
+            self._quarantine("was slower than plain decoding", self._num_slow_guesses)
+
     def reset(self) -> None:
         """Forgets the session, and gives the drafter another chance."""
-        self._num_consecutive_faults = 0
+        self._num_consecutive_faults = self._num_slow_guesses = 0
         self.is_quarantined = False
         try:
             self._drafter.reset()
@@ -170,8 +189,20 @@ class GuardedDrafter(Drafter):
     def _fault(self, kind: str, what: str) -> None:
         """Counts a fault, and says the first one out loud."""
         if not self.num_faults:
-            _log.warning("The drafter %r %s; that is not used, the text is not affected.", self.name, what)
+            _log.warning("The drafter %s %s; the text is not affected.", self._name_and_package(), what)
         self.num_faults[kind] += 1
+
+    def _quarantine(self, why: str, num_times: int) -> None:
+        self.is_quarantined = True
+        _log.warning(
+            "The drafter %s %s %d times in a row and is not asked again in this session.",
+            self._name_and_package(),
+            why,
+            num_times,
+        )
+
+    def _name_and_package(self) -> str:
+        return with_package(self.name, type(self._drafter))
 
     def _note_silence(self, draft: Draft) -> None:
         """Says once that a drafter never had a guess."""
@@ -192,12 +223,7 @@ class GuardedDrafter(Drafter):
         is_faulty = self.num_faults.total() > num_faults_before
         self._num_consecutive_faults = self._num_consecutive_faults + 1 if is_faulty else 0
         if self._num_consecutive_faults >= MAX_CONSECUTIVE_FAULTS:
-            self.is_quarantined = True
-            _log.warning(
-                "The drafter %r broke its contract %d times in a row and is not asked again in this session.",
-                self.name,
-                self._num_consecutive_faults,
-            )
+            self._quarantine("broke its contract", self._num_consecutive_faults)
 
 
 def _as_ids(answer: object) -> Any:

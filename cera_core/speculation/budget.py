@@ -31,6 +31,7 @@ _PRIOR_WEIGHT = 4.0  # tokens that the first guess of an acceptance is worth
 _DISTRUST = 2  # the power of a confidence that is taken for a chance until experience says otherwise
 _MATCH_LENGTHS = (1, 2, 3, 4, 6, 9, 17)  # buckets begin here
 _PRIOR_ACCEPTANCE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of no match length, then of each bucket
+_UNNOTICED_SECONDS = 1e-3  # a drafter that takes less is never called slow, however fast the model is
 _ASKING_SHARE = 0.01  # of a plain step: what asking a drafter may cost while it does not pay
 
 
@@ -175,6 +176,13 @@ class DraftBudget:
         step = self._costs.seconds_of_a_step
         if self._is_adaptive and step and self._seconds_saved < self._seconds_to_ask:
             self._num_rounds_to_wait = math.ceil(self._seconds_to_ask / (_ASKING_SHARE * step)) - 1
+
+    def is_too_slow(self, seconds: float) -> bool:
+        """Says whether a guess took longer than a plain step, while drafting does not bring that back."""
+        step = self._costs.seconds_of_a_step
+        if not (self._is_adaptive and step):
+            return False
+        return seconds > max(step, _UNNOTICED_SECONDS) and seconds > self._seconds_saved
 
     def observe_forward(self, num_rows: int, seconds: float) -> None:
         """Learns what a forward took."""

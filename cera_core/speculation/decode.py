@@ -165,6 +165,7 @@ class DecodeLoop:
         seconds = perf_counter() - start
         self._stats.draft_seconds += seconds
         self._budget.observe_asked(seconds)
+        self._drafter.judge_pace(self._budget.is_too_slow)
         if not draft.token_ids:
             return NO_DRAFT, self._drafter.why_no_guess(), seconds
         draft = first_tokens(draft, self._num_up_to_stop(draft.token_ids))
