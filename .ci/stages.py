@@ -156,6 +156,9 @@ def main() -> int:
                 [checks.tool("lint-imports")], variables={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"}
             ),
             "clang-format": lambda: clang_format(checks),
+            "documentation site": lambda: run(
+                [checks.tool("sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", f"{checks.scratch}/site"]
+            ),
             "real models": lambda: real_models(checks),
             "documentation and packaging": lambda: run([checks.tool("pytest"), "-q", "-m", "install"]),
         }
