@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pluggy
 import pytest
 
@@ -41,6 +42,14 @@ def by_an_error(session: Session) -> None:
     session._model.forward_all = forward_all
 
 
+def by_a_row_of_nan(session: Session) -> None:
+    forward_all = session._model.forward_all
+    session._model.forward_all = lambda ids, state: forward_all(ids, state) * np.float32("nan")
+    with pytest.raises(ModelError):
+        session.generate(**DRAFTING, max_tokens=20)
+    session._model.forward_all = forward_all
+
+
 def by_a_consumer_that_fails(session: Session) -> None:
     with suppress(ZeroDivisionError):
         for place, _ in enumerate(session.stream(**DRAFTING, max_tokens=20)):
@@ -61,8 +70,12 @@ ENDS: dict[str, Callable[[Session], Any]] = {
     "full context": lambda session: (session.append(TEXT[:236]), session.generate(**DRAFTING), session.truncate(100)),
     "cancel": by_a_cancel,
     "model error": by_an_error,
+    "row of NaN": by_a_row_of_nan,
     "consumer that fails": by_a_consumer_that_fails,
     "stream closed early": lambda session: list(islice(session.stream(**DRAFTING), 5)),
+    "stream closed while text was held back": lambda session: list(
+        islice(session.stream(**DRAFTING, stop=f"{spelled(3, 1)}#"), 4)
+    ),
     "nothing to emit": lambda session: session.generate(**DRAFTING, max_tokens=0),
 }
 

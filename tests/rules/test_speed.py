@@ -144,6 +144,20 @@ def test_rule_21_the_gate_closes_on_prose_and_opens_again_within_a_few_tokens_of
     assert share_of_drafts(670, 950) < 0.1
 
 
+def test_rule_21_a_closed_gate_opens_because_guesses_that_were_not_verified_are_compared_with_the_text(
+    clock: Clock,
+) -> None:
+    """The drafter says the same of wrong and of right guesses, so only what came instead tells them apart."""
+    text = prose(500, seed=3)
+    whole = [*PASSAGE, *text]
+    wrong_then_right = BrokenDrafter(
+        lambda tokens, max_k: Draft(whole[len(tokens) :][:max_k] if len(tokens) > 600 else [0] * max_k, match_length=4)
+    )
+    verified = rounds_of(clock, COSTS["linear"], text, wrong_then_right)
+    assert not any(num_drafted for place, num_drafted in verified.items() if 200 < place < 300)
+    assert any(num_drafted for place, num_drafted in verified.items() if 300 < place < 364)
+
+
 def test_rule_21_step_shaped_costs_do_not_hide_that_long_drafts_pay(clock: Clock) -> None:
     """One guessed token costs as much as a step, twelve hardly more: trying short drafts would find nothing."""
     verified = rounds_of(clock, COSTS["step-shaped"], COPIES, DRAFTERS["suffix-automaton"]())

@@ -105,6 +105,7 @@ def test_rule_08_min_tokens_ignored_ends_and_banned_tokens_hold_in_an_accepted_r
     [
         ([1, 2, 4, 5, 3, 1, 2, 3], ["END"], "ab", 4),  # over two tokens
         ([1, 4, 5, 3, 1, 2, 3, 3], ["Z", "END", "NDc"], "a", 3),  # several, overlapping
+        ([1, 4, 5, 3, 1, 2, 3, 3], ["ND", "END"], "a", 3),  # two completed at once: the one that begins earlier cuts
         ([1, 1, 2, 1, 1, 1, 2, 3], ["aab"], "", 3),
         ([1, 1, 1, 2, 3, 1, 1, 1], ["aab"], "a", 4),  # begins anew inside itself
         ([1, 2, 8, 9, 3, 3, 3, 3], ["€"], "ab", 4),  # over the bytes of one character
