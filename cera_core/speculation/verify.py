@@ -6,9 +6,11 @@ It knows nothing of stop tokens, budgets or drafters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from cera_core.errors import RewindError
 from cera_core.speculation.model_guard import call_model, checked_forward
 from cera_core.speculation.sampling import argmax
 
@@ -53,7 +55,8 @@ def verify_draft(
         The accepted tokens; the state then holds `guaranteed` and them.
 
     Raises:
-        ModelError: The model failed, or did not give one row for each token; the state is as it was.
+        ModelError: The model failed, or did not give one row for each token; the state is as it was, unless it has
+            appended all of them and cannot go back that far.
     """
     old_len = state.seq_len
     try:
@@ -66,7 +69,8 @@ def verify_draft(
                 break
             accepted.append(token_id)
     except BaseException:  # a forward that was interrupted may have appended already
-        call_model(model.truncate, state, old_len)
+        with suppress(RewindError):  # a draft as long as can be taken back leaves no room for `guaranteed` as well
+            call_model(model.truncate, state, old_len)
         raise
     num_kept = 1 + len(accepted)
     call_model(model.truncate, state, old_len + num_kept)

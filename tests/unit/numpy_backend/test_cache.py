@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cera_numpy.cache import PAGE_LENGTH, LayerCache, NumpyState
+from cera_core.errors import ModelError
+from cera_numpy.cache import PAGE_LENGTH, ConvolutionCache, LayerCache, NumpyState
 
 
 def tokens(length: int, seed: int = 0) -> np.ndarray:
@@ -56,6 +57,55 @@ class TestLayerCache:
         cache.write(0, tokens(8), np.full((8, 2, 4), np.inf, np.float32))
         cache.write(0, tokens(3), tokens(3))
         assert np.isfinite(cache.pages(3)[1]).all()
+
+
+class TestWindow:
+    def test_pages_no_token_to_come_can_see_are_given_up(self) -> None:
+        cache = LayerCache(2, 4, window=100)
+        for length in range(1, 3000):
+            cache.reserve(length, 4000, oldest=max(0, length - 10))
+            cache.write(length - 1, tokens(1, length), tokens(1, length))
+        assert cache._keys.shape[1] <= 5
+        keys, _ = cache.pages(2999, 2899)
+        first = 2899 // PAGE_LENGTH * PAGE_LENGTH
+        assert np.array_equal(keys.reshape(2, -1, 4)[:, 2899 - first], tokens(1, 2900)[0])
+
+    def test_a_page_that_was_given_up_is_an_error(self) -> None:
+        cache = LayerCache(2, 4, window=1)
+        for length in range(1, 600):
+            cache.reserve(length, 4000, oldest=length)
+            cache.write(length - 1, tokens(1), tokens(1))
+        with pytest.raises(ModelError, match="lost the keys of position 5"):
+            cache.pages(599, 5)
+
+
+class TestConvolutionCache:
+    @pytest.mark.parametrize("num_taps", [2, 3, 4])
+    def test_every_state_inside_the_headroom_is_exact(self, num_taps: int) -> None:
+        cache, entries = (
+            ConvolutionCache(num_taps, 3, headroom=7),
+            np.arange(1.0, 301.0, dtype=np.float32).reshape(100, 3),
+        )
+        padded = np.concatenate([np.zeros((num_taps - 1, 3), np.float32), entries])
+        start = 0
+        for num_rows in (1, 2, 30, 5, 1, 7, 40):
+            cache.write(start, entries[start : start + num_rows])
+            start += num_rows
+            for length in range(max(0, start - 7), start + 1):
+                assert np.array_equal(cache.before(length), padded[length : length + num_taps - 1])
+
+    def test_a_lost_entry_is_an_error_and_no_zeros(self) -> None:
+        cache = ConvolutionCache(3, 3, headroom=4)
+        cache.write(0, np.ones((50, 3), np.float32))
+        with pytest.raises(ModelError, match="lost the convolution at position 28"):
+            cache.before(30)
+
+    def test_a_forward_that_fails_before_its_length_is_set_spoils_nothing(self) -> None:
+        cache = ConvolutionCache(3, 3, headroom=4)
+        cache.write(0, np.arange(30.0, dtype=np.float32).reshape(10, 3))
+        before = cache.before(10)
+        cache.write(10, np.full((6, 3), np.nan, np.float32))
+        assert np.array_equal(cache.before(10), before)
 
 
 class TestNumpyState:

@@ -10,6 +10,7 @@ from cera_core.modelfile.gguf import open_model_file
 from cera_core.testing import ModelSuite
 from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
+from support.tiny_blocks import LIMITED
 from support.tiny_gguf import write_tiny_gguf
 
 
@@ -28,3 +29,11 @@ class TestExactMode(ModelSuite):
     @pytest.fixture
     def model(self, file: Path) -> NumpyModel:
         return NumpyModel(open_model_file(file), Execution(exact=True))
+
+
+@pytest.mark.parametrize("architecture", LIMITED)
+class TestStatesThatGoBackAFewTokensOnly(ModelSuite):
+    @pytest.fixture
+    def model(self, architecture: str, tmp_path: Path) -> NumpyModel:
+        file = write_tiny_gguf(tmp_path / "tiny.gguf", architecture=architecture)
+        return NumpyModel(open_model_file(file), Execution(exact=True), rewind_headroom=5)

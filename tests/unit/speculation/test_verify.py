@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,15 @@ def test_accepted_run_is_what_plain_decoding_would_say(
     assert result.accepted == plain[:num_agreed]
     assert argmax(result.follow_logits) == plain[num_agreed]
     assert state.token_ids == prompt + result.accepted
+
+
+def test_failure_in_a_draft_as_long_as_the_headroom_is_not_hidden_by_the_rewind() -> None:
+    model = TableModel(rewind_headroom=2)
+    state = model.new_state()
+    model.forward([1, 2, 3], state)
+
+    def fail(row: Any, accepted: Sequence[int]) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify_draft(model, state, 4, [5, 6], fail)
