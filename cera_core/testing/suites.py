@@ -42,7 +42,7 @@ class ContractSuite:
         check_reasons(cls._checks, cls.SKIP)
         for check in cls._checks:
             name = _test_name(check)
-            if name in vars(cls):
+            if sum(name in vars(base) for base in cls.__mro__) > 1:
                 raise InvalidInputError(
                     f"{cls.__name__} overrides {name!r}, a check of the contract. Leave the check out with its reason, "
                     f"SKIP = {{{check.__name__!r}: '...'}}, and give your own test another name."

@@ -43,6 +43,14 @@ def test_a_check_cannot_be_overridden() -> None:
         type("TestMine", (DrafterSuite,), {"test_reset_forgets": lambda self: None})
 
 
+def test_nor_by_a_class_beside_the_suite() -> None:
+    mixin = type("Mixin", (), {"test_reset_forgets": None})
+    with pytest.raises(InvalidInputError, match="overrides 'test_reset_forgets'"):
+        type("TestMine", (mixin, DrafterSuite), {})
+    grandchild = type("TestMore", (type("TestMine", (DrafterSuite,), {}),), {"test_of_mine": lambda self: None})
+    assert "test_of_mine" in vars(grandchild)
+
+
 @pytest.mark.parametrize(
     ("skip", "message"),
     [
