@@ -157,7 +157,16 @@ def main() -> int:
             ),
             "clang-format": lambda: clang_format(checks),
             "documentation site": lambda: run(
-                [checks.tool("sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", f"{checks.scratch}/site"]
+                [
+                    checks.tool("sphinx-build"),
+                    "-q",
+                    "-W",
+                    "--keep-going",
+                    "-b",
+                    "html",
+                    "docs",
+                    f"{checks.scratch}/site",
+                ]
             ),
             "real models": lambda: real_models(checks),
             "documentation and packaging": lambda: run([checks.tool("pytest"), "-q", "-m", "install"]),

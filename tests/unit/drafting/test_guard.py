@@ -54,6 +54,9 @@ class NotANumber:
     def __index__(self) -> int:
         raise OverflowError("no")
 
+    def __repr__(self) -> str:
+        return "NotANumber()"
+
 
 @pytest.mark.parametrize(
     ("answer", "fault"),
