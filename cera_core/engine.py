@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cera_core.assembly import make_drafter, make_model, warn_of_unused
+from cera_core.calibration import FILE_NAME, Calibration, calibration_key
 from cera_core.config import Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
@@ -16,7 +17,7 @@ from cera_core.errors import InvalidInputError
 from cera_core.generation import Generation, TokenStream, collected
 from cera_core.generation_options import GenerationOptions
 from cera_core.model import Model
-from cera_core.modelfile.catalogue import resolve
+from cera_core.modelfile.catalogue import cache_directory, resolve
 from cera_core.modelfile.chat import ChatTemplate, load_chat_template
 from cera_core.modelfile.gguf import open_model_file
 from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
@@ -25,7 +26,7 @@ from cera_core.registry import AUTO, NONE
 from cera_core.session import Session
 from cera_core.session_drafters import check_is_choice
 from cera_core.specs import DrafterContext
-from cera_core.speculation.budget import RoundCosts
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import why_not_verified
 from cera_core.validation import validated
 
@@ -56,6 +57,7 @@ class Engine:
         *,
         drafter: Drafter | None = None,
         chat_template: ChatTemplate | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -71,6 +73,7 @@ class Engine:
         self._choice = drafter if drafter is not None else config.drafter
         self.drafter = drafter if drafter is not None else self._drafter_named(config.drafter)
         self._say_if_nothing_is_drafted()
+        self._calibration = calibration
         self._costs = RoundCosts()
         self._observers = Observers(plugins.manager)
 
@@ -88,7 +91,7 @@ class Engine:
             drafter,
             options=validated(GenerationOptions, given, owner="a session"),
             max_seq_len=self.config.context_length,
-            costs=self._costs,
+            costs=self._calibration.costs if self._calibration and drafter not in (None, NONE) else self._costs,
             observers=self._observers,
             make_drafter=self._drafter_named,
         )
@@ -182,13 +185,15 @@ def load(
     if config.drafter not in (AUTO, NONE):
         plugins.drafter(config.drafter)  # a name that is wrong is said before the weights are read
     model_file = open_model_file(resolve(config.model))
+    loaded = make_model(model_file, config.backend, plugins, config.backends)
     return Engine(
-        make_model(model_file, config.backend, plugins, config.backends),
+        loaded,
         load_tokenizer(model_file),
         config,
         plugins,
         drafter=drafter if isinstance(drafter, Drafter) else None,
         chat_template=load_chat_template(model_file),
+        calibration=_calibration(loaded, model_file.path, config) if config.calibrate else None,
     )
 
 
@@ -218,6 +223,15 @@ def create_drafter(name: str, **options: Any) -> Drafter:
     if drafter is None:
         raise InvalidInputError(f"{NONE!r} stands for no drafter and cannot be created; leave the drafter out.")
     return drafter
+
+
+def _calibration(model: Model, path: Path, config: Config) -> Calibration | None:
+    """Returns how costs are found; None for a model that verifies no drafts."""
+    if why_not_verified(model):
+        return None
+    file = cache_directory().parent / FILE_NAME
+    options = config.backends.get(config.backend, {})
+    return Calibration(model, file, calibration_key(model, path, options))
 
 
 def _effective(

@@ -15,6 +15,7 @@ from cera_core.speculation.stats import SpecStats
 
 if TYPE_CHECKING:
     from cera_core.model import Logits
+    from cera_core.specs import RoundEvent
     from cera_core.speculation.decode import DecodeLoop
     from cera_core.speculation.finish import StopText
 
@@ -65,6 +66,7 @@ class Generation:
         stats: What was counted.
         logprobs: For each token, if they were asked for.
         seed: With which the same options give the same text again; None if it was greedy.
+        rounds: What was guessed, decided and spent in each round, if `explain` asked for it.
     """
 
     text: str
@@ -73,6 +75,7 @@ class Generation:
     stats: SpecStats
     logprobs: list[TokenLogprobs] | None = None
     seed: int | None = None
+    rounds: list[RoundEvent] | None = None
 
 
 class TokenStream(Iterator[Token]):
@@ -132,6 +135,7 @@ class Outcome:
     token_ids: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprobs] | None = None
+    rounds: list[RoundEvent] | None = None
     finish_reason: FinishReason = "error"
     generation: Generation | None = None
     paused_seconds: float = 0.0
@@ -152,7 +156,7 @@ class Outcome:
         """Makes the result."""
         self.stats.num_emitted = len(self.token_ids)
         self.generation = Generation(
-            "".join(self.texts), self.token_ids, self.finish_reason, self.stats, self.logprobs, self.seed
+            "".join(self.texts), self.token_ids, self.finish_reason, self.stats, self.logprobs, self.seed, self.rounds
         )
 
 

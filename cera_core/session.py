@@ -20,9 +20,10 @@ from cera_core.generation import Generation, Outcome, Token, TokenStream, collec
 from cera_core.generation_options import GenerationOptions
 from cera_core.request import make_request, say_what_is_idle
 from cera_core.session_drafters import DrafterChoice, Drafting, SessionDrafters
-from cera_core.specs import GenerationEvent
-from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
+from cera_core.specs import GenerationEvent, RoundEvent
+from cera_core.speculation.budget import Acceptance, DraftBudget
 from cera_core.speculation.context import Context, checked_ids
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, count_faults
 from cera_core.speculation.finish import FinishRules, StopText
 from cera_core.speculation.model_guard import new_state
@@ -171,6 +172,7 @@ class Session:
         *,
         drafter: DrafterChoice | _Unchanged = UNCHANGED,
         prediction: str | Sequence[int] | None = None,
+        explain: bool = False,
         **options: Any,
     ) -> Generation:
         """Generates from the committed tokens, and commits what is emitted.
@@ -179,19 +181,21 @@ class Session:
             drafter: A drafter's name or a drafter, for this call; None for none.
             prediction: What the answer will resemble, text or token ids, for instance the file that is being edited;
                 it is drafted from, also behind a local difference.
+            explain: Keep in the result what was guessed, decided and spent in each round.
             **options: As in `GenerationOptions`, for this call.
 
         Raises:
             InvalidInputError: There is nothing to go on from, or an option or the drafter is not usable.
             ModelError: The model failed; the session can be used again.
         """
-        return collected(self.stream(drafter=drafter, prediction=prediction, **options))
+        return collected(self.stream(drafter=drafter, prediction=prediction, explain=explain, **options))
 
     def stream(
         self,
         *,
         drafter: DrafterChoice | _Unchanged = UNCHANGED,
         prediction: str | Sequence[int] | None = None,
+        explain: bool = False,
         **options: Any,
     ) -> TokenStream:
         """Generates like `generate`, and hands out each token when its text is certain."""
@@ -208,6 +212,7 @@ class Session:
             SpecStats(),
             request.seed if is_random else None,
             logprobs=None if request.logprobs is None else [],
+            rounds=[] if explain else None,
         )
         return TokenStream(self._tokens(request, drafting, outcome), outcome)
 
@@ -225,7 +230,7 @@ class Session:
                 outcome.stats.prefill_seconds = perf_counter() - start
                 if is_ready:
                     text = StopText(self._tokenizer.stream_decoder(), request.stop) if self._tokenizer else None
-                    loop = self._loop(request, drafting, outcome.stats, text)
+                    loop = self._loop(request, drafting, outcome, text)
                     yield from handed_out(loop, text, request.logprobs, outcome)
                 else:
                     outcome.finish_reason = "cancelled"
@@ -243,7 +248,7 @@ class Session:
                 self._tell_finished(outcome)
 
     def _loop(
-        self, request: GenerationOptions, drafting: Drafting | None, stats: SpecStats, text: StopText | None
+        self, request: GenerationOptions, drafting: Drafting | None, outcome: Outcome, text: StopText | None
     ) -> DecodeLoop:
         end_ids = self._tokenizer.end_ids if self._tokenizer and not request.ignore_eos else frozenset()
         stop_ids = end_ids | frozenset(request.stop_token_ids)
@@ -261,10 +266,23 @@ class Session:
                 drafting.acceptance if drafting else Acceptance(),
                 drafter.suggested_k if drafter else None,
             ),
-            stats=stats,
+            stats=outcome.stats,
             is_cancelled=self._is_cancelled.is_set,
-            on_round=self._observers.round_finished if self._observers and self._observers.watch_rounds else None,
+            on_round=self._round_listener(outcome.rounds),
         )
+
+    def _round_listener(self, rounds: list[RoundEvent] | None) -> Callable[[RoundEvent], None] | None:
+        """Returns who is told of a round: an explanation, the observers, both or nobody."""
+        tell = self._observers.round_finished if self._observers and self._observers.watch_rounds else None
+        if rounds is None:
+            return tell
+
+        def keep(event: RoundEvent) -> None:
+            rounds.append(event)
+            if tell:
+                tell(event)
+
+        return keep
 
     def _check_not_empty(self) -> None:
         if not self.position:

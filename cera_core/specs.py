@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
-    from cera_core.drafter import Drafter
+    from cera_core.drafter import Draft, Drafter
     from cera_core.model import Model
     from cera_core.modelfile.gguf import ModelFile
     from cera_core.speculation.stats import SpecStats
@@ -121,6 +121,10 @@ class RoundEvent:
         skip_reason: Why nothing was drafted, or None.
         draft_seconds: Time the drafter took.
         verify_seconds: Time the model took.
+        guess: What the drafter guessed, of which the draft is the beginning; None if it was not asked or had none.
+        chances: For each token of the guess up to a stop token the chance that it is accepted given those before it,
+            as the draft budget saw it; empty where the budget did not decide.
+        steps: What forwards of 1, 2, ... rows cost in plain steps, as the draft budget saw it; likewise.
     """
 
     position: int
@@ -132,6 +136,9 @@ class RoundEvent:
     skip_reason: str | None
     draft_seconds: float
     verify_seconds: float
+    guess: Draft | None = None
+    chances: tuple[float, ...] = ()
+    steps: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         pip_settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pip" / "pip.conf"
         if pip_settings.is_file():
             os.environ.setdefault("PIP_CONFIG_FILE", str(pip_settings))
+        os.environ["CERA_CALIBRATE"] = "false"  # it would fill the developer's cache with models that are gone
         os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.getbasetemp() / "no-settings")
         before = _variables()
         yield

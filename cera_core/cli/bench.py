@@ -147,7 +147,7 @@ def _state_of(engine: Engine) -> Callable[[], str | None]:
 
 
 def _heading(engines: dict[str, Engine]) -> str:
-    from cera_core.instruments.machine import num_usable_processors, processor_name  # noqa: PLC0415
+    from cera_core.machine import num_usable_processors, processor_name  # noqa: PLC0415
 
     engine = next(iter(engines.values()))
     model = engine.model.config.name or engine.config.model

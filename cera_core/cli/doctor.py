@@ -50,8 +50,7 @@ def doctor(engine_flags: EngineFlags, *, as_json: JsonFlag = False) -> None:
 
 
 def _machine() -> Iterator[tuple[str, str]]:
-    from cera_core import __version__  # noqa: PLC0415
-    from cera_core.instruments import machine  # noqa: PLC0415
+    from cera_core import __version__, machine  # noqa: PLC0415
 
     yield "cera", __version__
     yield "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"

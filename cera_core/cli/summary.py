@@ -49,7 +49,7 @@ def _lines(generation: Generation, *, is_exact: bool) -> Iterator[str]:
     )
     yield (
         f"drafting: {_ms(stats.draft_seconds)}; verifying: {_ms(stats.verify_seconds)}; "
-        f"plain steps: {_ms(stats.plain_seconds)}"
+        f"plain steps: {_ms(stats.plain_seconds)}{_saved(stats)}"
     )
     if not is_exact and stats.num_rounds:
         yield "This backend is not batch-invariant: a near tie may be decided otherwise than without drafts."
@@ -59,6 +59,14 @@ def _reasons(stats: SpecStats) -> str:
     """Says why steps were plain, the most frequent reason first."""
     reasons = [f"{reason} ({count})" for reason, count in stats.skip_reasons.most_common()]
     return f", because: {'; '.join(reasons)}" if reasons else ""
+
+
+def _saved(stats: SpecStats) -> str:
+    """Says what drafting did to the time, where plain steps were taken to compare with."""
+    seconds = stats.seconds_saved
+    if seconds is None or not (stats.num_rounds or stats.draft_seconds):
+        return ""
+    return f"; {'saved' if seconds >= 0 else 'lost'} against plain decoding: {_ms(abs(seconds))}"
 
 
 def _drafter_line(drafter: DrafterStats) -> str:

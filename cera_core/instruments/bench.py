@@ -16,9 +16,9 @@ from typing import Protocol
 from cera_core.engine import Engine
 from cera_core.errors import CeraWarning, PluginError
 from cera_core.generation import Generation
-from cera_core.instruments.machine import seconds_waited
 from cera_core.instruments.tasks import Task
 from cera_core.instruments.totals import total_stats
+from cera_core.machine import seconds_waited
 from cera_core.session import Session
 from cera_core.session_drafters import DrafterChoice
 from cera_core.speculation.stats import SpecStats

@@ -19,7 +19,8 @@ from cera_core.generation_options import GenerationOptions
 from cera_core.instruments.totals import total_stats
 from cera_core.instruments.transcripts import Transcript
 from cera_core.specs import MAX_VOCAB_SIZE
-from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
+from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import count_faults, first_tokens
 from cera_core.speculation.history import History
 from cera_core.speculation.stats import SpecStats
@@ -142,6 +143,7 @@ class Replay:
         self, result: Replayed, drafter: GuardedDrafter, budget: DraftBudget, history: History, rest: Sequence[int]
     ) -> int:
         """Plays one round; returns how many tokens it committed."""
+        budget.begin_round(len(history))
         _commit(rest[:1], history, budget)
         draft, reason = self._ask(result.stats, drafter, budget, history, len(rest) - 1)
         cost = self._costs(1 + len(draft.token_ids))

@@ -14,18 +14,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS, GenerationOptions
+from cera_core.speculation.costs import RoundCosts
 
 if TYPE_CHECKING:
     from cera_core.drafter import Draft
 
-PRIOR_COST_OF_A_ROW = 0.12
-"""What one more row costs, in single steps, until it was measured."""
-_NUM_SAMPLES = 7
-_MAX_SAMPLE_AGE = 512  # rounds; after that a cost is guessed from its neighbours again, so one bad sample cannot stay
 _DECAY = 0.98  # of what was learned of acceptance, by each token: the last 50 count
 _PRIOR_WEIGHT = 4.0  # tokens that the first guess of an acceptance is worth
 _DISTRUST = 2  # the power of a confidence that is taken for a chance until experience says otherwise
@@ -33,58 +29,6 @@ _MATCH_LENGTHS = (1, 2, 3, 4, 6, 9, 17)  # buckets begin here
 _PRIOR_ACCEPTANCE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of no match length, then of each bucket
 _UNNOTICED_SECONDS = 1e-3  # a drafter that takes less is never called slow, however fast the model is
 _ASKING_SHARE = 0.01  # of a plain step: what asking a drafter may cost while it does not pay
-
-
-class RoundCosts:
-    """Measured time of a forward by its number of rows; shared by the sessions of one model.
-
-    The cost of a row count is the median of its recent samples. What was not measured lies on the line through its
-    neighbours; where only one count was measured, a further row costs `PRIOR_COST_OF_A_ROW` of the first.
-    """
-
-    def __init__(self) -> None:
-        self._samples: dict[int, tuple[tuple[int, float], ...]] = {}
-        self._medians: dict[int, tuple[int, float]] = {}
-        self._num_observed = 0
-
-    def observe(self, num_rows: int, seconds: float) -> None:
-        """Adds a sample."""
-        self._num_observed += 1
-        oldest = self._num_observed - _MAX_SAMPLE_AGE
-        recent = [sample for sample in self._samples.get(num_rows, ()) if sample[0] >= oldest]
-        samples = (*recent[1 - _NUM_SAMPLES :], (self._num_observed, seconds))
-        self._samples[num_rows] = samples
-        self._medians[num_rows] = self._num_observed, median(seconds for _, seconds in samples)
-
-    def table(self) -> dict[int, float]:
-        """Returns seconds by row count, of what was measured lately, in the order of the counts."""
-        oldest = self._num_observed - _MAX_SAMPLE_AGE
-        return {num_rows: seconds for num_rows, (when, seconds) in sorted(self._medians.items()) if when >= oldest}
-
-    def steps(self, max_rows: int) -> list[float] | None:
-        """Returns what forwards of 1 to `max_rows` rows cost, in plain steps; None until a plain step was measured."""
-        table = self.table()
-        if 1 not in table:
-            return None
-        return [self._seconds(num_rows, table) / table[1] for num_rows in range(1, max_rows + 1)]
-
-    @property
-    def seconds_of_a_step(self) -> float | None:
-        """What a plain step took lately; None if that was not measured."""
-        when, seconds = self._medians.get(1, (-_MAX_SAMPLE_AGE, 0.0))
-        return seconds if when >= self._num_observed - _MAX_SAMPLE_AGE else None
-
-    @staticmethod
-    def _seconds(num_rows: int, table: dict[int, float]) -> float:
-        if num_rows in table:
-            return table[num_rows]
-        measured = list(table)
-        if len(measured) == 1:
-            return table[measured[0]] * (1 + PRIOR_COST_OF_A_ROW * (num_rows - measured[0]))
-        index = min(max(bisect_left(measured, num_rows), 1), len(measured) - 1)
-        low, high = measured[index - 1], measured[index]
-        per_row = max((table[high] - table[low]) / (high - low), 0.0)
-        return table[low] + per_row * (num_rows - low)
 
 
 class Acceptance:
@@ -122,6 +66,11 @@ class DraftBudget:
         costs: What a forward costs.
         acceptance: What was learned of the drafter before.
         suggested_k: What the drafter suggests where `max_draft_tokens` is not given.
+
+    Attributes:
+        max_draft_tokens: The most tokens to ask for.
+        chances: Of the tokens of this round's draft, each given those before it; empty where nothing was decided.
+        steps: What forwards of one row and more would have cost in this round, likewise.
     """
 
     def __init__(
@@ -129,6 +78,8 @@ class DraftBudget:
     ) -> None:
         asked_for = (options.max_draft_tokens, suggested_k, DEFAULT_MAX_DRAFT_TOKENS)
         self.max_draft_tokens = next(number for number in asked_for if number is not None)
+        self.chances: Sequence[float] = ()
+        self.steps: Sequence[float] = ()
         self._is_adaptive = options.adaptive
         self._costs = costs
         self._acceptance = acceptance
@@ -137,6 +88,12 @@ class DraftBudget:
         self._num_rounds_to_wait = 0
         self._unverified: Draft | None = None
         self._num_matched = 0
+        self._position = 0
+
+    def begin_round(self, position: int) -> None:
+        """Begins a round whose forward finds `position` tokens in the cache, on which its cost depends."""
+        self._position = position
+        self.chances = self.steps = ()
 
     def num_wanted(self) -> int:
         """Returns how many tokens to ask the drafter for; 0 while asking would cost more than it brings."""
@@ -154,12 +111,13 @@ class DraftBudget:
         """Returns how many tokens of a draft to verify: those that make tokens come fastest."""
         if not self._is_adaptive:
             return len(draft.token_ids)
-        steps = self._costs.steps(1 + len(draft.token_ids))
+        steps = self._costs.steps(1 + len(draft.token_ids), self._position)
         if steps is None:
             return 0  # every cost is judged by that of a plain step: take one
+        self.chances, self.steps = self._acceptance.chances(draft), steps
         best, best_rate = 0, 1.0
         expected, chance = 1.0, 1.0
-        for num_tokens, acceptance in enumerate(self._acceptance.chances(draft), start=1):
+        for num_tokens, acceptance in enumerate(self.chances, start=1):
             chance *= acceptance
             expected += chance
             rate = expected / steps[num_tokens]
@@ -173,25 +131,25 @@ class DraftBudget:
         """Learns what asking the drafter took, and waits if that is much for what it brings."""
         self._seconds_to_ask += (seconds - self._seconds_to_ask) * 0.2 if self._seconds_to_ask else seconds
         self._seconds_saved *= 0.95
-        step = self._costs.seconds_of_a_step
+        step = self._costs.seconds_of_a_step(self._position)
         if self._is_adaptive and step and self._seconds_saved < self._seconds_to_ask:
             self._num_rounds_to_wait = math.ceil(self._seconds_to_ask / (_ASKING_SHARE * step)) - 1
 
     def is_too_slow(self, seconds: float) -> bool:
         """Says whether a guess took longer than a plain step, while drafting does not bring that back."""
-        step = self._costs.seconds_of_a_step
+        step = self._costs.seconds_of_a_step(self._position)
         if not (self._is_adaptive and step):
             return False
         return seconds > max(step, _UNNOTICED_SECONDS) and seconds > self._seconds_saved
 
     def observe_forward(self, num_rows: int, seconds: float) -> None:
         """Learns what a forward took."""
-        self._costs.observe(num_rows, seconds)
+        self._costs.observe(num_rows, seconds, self._position)
 
     def observe_round(self, draft: Draft, num_agreed: int, seconds: float) -> None:
         """Learns what the model made of a draft, in the time the round took."""
         self._acceptance.learn(draft, num_agreed)
-        step = self._costs.seconds_of_a_step
+        step = self._costs.seconds_of_a_step(self._position)
         if step:
             self._seconds_saved += 0.05 * ((1 + num_agreed) * step - seconds)
 

@@ -88,6 +88,7 @@ class DecodeLoop:
         self._is_cancelled = is_cancelled
         self._on_round = on_round
         self._num_tentative = 0
+        self._guess = NO_DRAFT
 
     def run(self) -> Generator[Emission, None, None]:
         """Emits tokens until there is a reason to end."""
@@ -117,6 +118,8 @@ class DecodeLoop:
         token_id = self._sampler.choose(row)
         if token_id in self._rules.stop_ids:
             return "stop"
+        self._budget.begin_round(len(self._history))
+        self._guess = NO_DRAFT
         max_draft, limit = self._max_draft()
         self._context.next_row = None  # until the token is in the cache
         reason = yield from self._emit(token_id, row, drafter=None)
@@ -168,6 +171,7 @@ class DecodeLoop:
         self._drafter.judge_pace(self._budget.is_too_slow)
         if not draft.token_ids:
             return NO_DRAFT, self._drafter.why_no_guess(), seconds
+        self._guess = draft
         draft = first_tokens(draft, self._num_up_to_stop(draft.token_ids))
         num_to_verify = self._budget.num_to_verify(draft)
         if num_to_verify == 0:
@@ -260,6 +264,9 @@ class DecodeLoop:
                 drafter=draft.drafter,
                 source=draft.source,
                 skip_reason=skip_reason or None,
+                guess=self._guess if self._guess.token_ids else None,
+                chances=tuple(self._budget.chances),
+                steps=tuple(self._budget.steps),
                 draft_seconds=draft_seconds,
                 verify_seconds=verify_seconds,
             )

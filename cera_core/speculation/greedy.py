@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.generation_options import LARGEST_MAX_DRAFT_TOKENS, GenerationOptions
-from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
+from cera_core.speculation.budget import Acceptance, DraftBudget
 from cera_core.speculation.context import Context
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, count_faults
 from cera_core.speculation.finish import FinishRules
 from cera_core.speculation.sampling import Sampler

@@ -92,6 +92,18 @@ class SpecStats:
         """Emitted tokens by the time they took, prefill not included; 0 when nothing was emitted."""
         return self.num_emitted / self.total_seconds if self.total_seconds else 0.0
 
+    @property
+    def seconds_saved(self) -> float | None:
+        """Time that drafting saved, negative if it cost time; None if no plain step was taken to compare with.
+
+        The tokens that rounds emitted, at the mean time of this generation's plain steps, less the time of the rounds
+        and of the drafters.
+        """
+        if not self.num_plain_steps:
+            return None
+        step = self.plain_seconds / self.num_plain_steps
+        return self.num_emitted_by_rounds * step - self.verify_seconds - self.draft_seconds
+
     def drafter(self, name: str) -> DrafterStats:
         """Returns the counts of one drafter, new ones if it has none."""
         return self.drafters.setdefault(name, DrafterStats())
@@ -118,6 +130,7 @@ class SpecStats:
             "acceptance_rate": self.acceptance_rate,
             "mean_acceptance_length": self.mean_acceptance_length,
             "tokens_per_second": self.tokens_per_second,
+            "seconds_saved": self.seconds_saved,
         }
 
 

@@ -13,7 +13,7 @@ import pytest
 from cera_core.drafting import guard
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS
 from cera_core.session_drafters import MAX_KEPT
-from cera_core.speculation import budget, decode
+from cera_core.speculation import budget, costs, decode
 from support.pages import ROOT, blocks_of
 
 EXPLANATIONS = ROOT / "docs" / "explanation"
@@ -43,9 +43,9 @@ def test_number_of_drafters_kept() -> None:
 @pytest.mark.parametrize(
     "sentence",
     [
-        f"the median of its last {budget._NUM_SAMPLES} forwards",
-        f"older than {budget._MAX_SAMPLE_AGE} rounds",
-        f"taken for {budget.PRIOR_COST_OF_A_ROW} of a plain step",
+        f"the median of its last {costs._NUM_SAMPLES} forwards",
+        f"older than {costs._MAX_SAMPLE_AGE} rounds",
+        f"taken for {costs.PRIOR_COST_OF_A_ROW} of a plain step",
         f"about {1 / (1 - budget._DECAY):.0f} tokens back",
         f"weighs as much as {budget._PRIOR_WEIGHT:.0f} tokens",
         f"takes at most {budget._ASKING_SHARE} of the time of the plain steps",

@@ -7,7 +7,7 @@ from typing import Any
 
 from cera_core.generation import Generation
 from cera_core.session import Session
-from cera_core.speculation.budget import RoundCosts
+from cera_core.speculation.costs import RoundCosts
 from cera_core.testing.fakes import TableModel
 
 PROMPT = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0]
@@ -22,7 +22,7 @@ class CheapRows(RoundCosts):
         super().observe(1, 1.0)
         super().observe(16, 1.2)
 
-    def observe(self, num_rows: int, seconds: float) -> None:
+    def observe(self, num_rows: int, seconds: float, position: int = 0) -> None:
         """Learns nothing."""
 
 

@@ -661,3 +661,29 @@ def test_stop_token_is_not_chosen_before_min_tokens_with_and_without_drafts() ->
 def test_stop_string_wins_over_the_budget_it_is_completed_with() -> None:
     assert speaking([1, 2, 3, 1]).generate(stop="c", max_tokens=3).finish_reason == "stop"
     assert speaking([1, 2, 3, 1]).generate(stop="c", max_tokens=2).finish_reason == "max_tokens"
+
+
+class TestExplanation:
+    """What `explain` keeps of each round."""
+
+    def test_rounds_make_up_the_text_and_the_stats(self) -> None:
+        generation = session_of().generate(drafter=oracle(), max_tokens=40, explain=True)
+        rounds = generation.rounds or []
+        assert [token for event in rounds for token in event.token_ids] == generation.token_ids
+        assert sum(event.num_drafted for event in rounds) == generation.stats.num_drafted > 0
+        assert sum(event.num_accepted for event in rounds) == generation.stats.num_accepted > 0
+
+    def test_a_guess_is_kept_whole_with_what_it_was_judged_by(self) -> None:
+        rounds = session_of().generate(drafter=oracle(), max_tokens=40, explain=True).rounds or []
+        guesses = [event for event in rounds if event.guess]
+        assert guesses
+        for event in guesses:
+            assert len(event.chances) == len(event.guess.token_ids) >= event.num_drafted
+            assert len(event.steps) == len(event.chances) + 1
+            assert all(0 <= chance <= 1 for chance in event.chances)
+
+    def test_nothing_is_kept_without_it_and_the_text_is_the_same(self) -> None:
+        explained = session_of().generate(drafter=oracle(), max_tokens=40, explain=True)
+        bare = session_of().generate(drafter=oracle(), max_tokens=40)
+        assert bare.rounds is None
+        assert bare.token_ids == explained.token_ids

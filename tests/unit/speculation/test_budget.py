@@ -6,7 +6,8 @@ import pytest
 
 from cera_core.drafter import Draft
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS, GenerationOptions
-from cera_core.speculation.budget import PRIOR_COST_OF_A_ROW, Acceptance, DraftBudget, RoundCosts
+from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.costs import PRIOR_COST_OF_A_ROW, RoundCosts
 
 
 def costs_of(seconds: dict[int, float]) -> RoundCosts:
@@ -23,11 +24,11 @@ def budget_of(costs: RoundCosts | None = None, suggested_k: int | None = None, *
 def test_cost_is_unknown_without_a_plain_step() -> None:
     assert RoundCosts().steps(2) is None
     assert costs_of({4: 1.0}).steps(2) is None
-    assert costs_of({4: 1.0}).seconds_of_a_step is None
+    assert costs_of({4: 1.0}).seconds_of_a_step() is None
 
 
 def test_cost_of_what_was_not_measured_is_on_the_line_through_its_neighbours() -> None:
-    assert costs_of({1: 2.0, 3: 4.0, 5: 10.0}).steps(6) == pytest.approx([1, 1.5, 2, 3.5, 5, 6.5])
+    assert costs_of({1: 2.0, 3: 4.0, 5: 10.0}).steps(6) == pytest.approx([1, 1.5, 2, 3.5, 5, 5 + PRIOR_COST_OF_A_ROW])
 
 
 def test_cost_of_a_further_row_is_guessed_where_only_a_step_was_measured() -> None:
@@ -44,7 +45,7 @@ def test_cost_is_a_median_of_the_last_samples() -> None:
     costs = RoundCosts()
     for seconds in (50, 50, 1, 1, 1, 9, 1, 1, 1):
         costs.observe(1, seconds)
-    assert costs.seconds_of_a_step == 1
+    assert costs.seconds_of_a_step() == 1
 
 
 def test_cost_that_is_long_past_is_guessed_anew() -> None:

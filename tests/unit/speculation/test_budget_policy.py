@@ -10,7 +10,8 @@ import pytest
 
 from cera_core.drafter import Draft
 from cera_core.generation_options import GenerationOptions
-from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
+from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import first_tokens
 
 NUM_TOKENS = 1500

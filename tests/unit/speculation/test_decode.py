@@ -13,8 +13,9 @@ from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import ModelError
 from cera_core.generation_options import GenerationOptions
 from cera_core.specs import RoundEvent
-from cera_core.speculation.budget import Acceptance, DraftBudget, RoundCosts
+from cera_core.speculation.budget import Acceptance, DraftBudget
 from cera_core.speculation.context import Context
+from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, Emission, first_tokens
 from cera_core.speculation.finish import FinishRules
 from cera_core.speculation.sampling import Sampler

@@ -62,3 +62,14 @@ def test_new_drafter_starts_at_zero_and_is_kept() -> None:
     stats = SpecStats()
     assert stats.drafter("one") is stats.drafter("one")
     assert stats.drafters["one"].num_faults == Counter()
+
+
+def test_time_saved_is_what_the_tokens_of_rounds_would_have_taken_as_plain_steps() -> None:
+    stats = SpecStats(draft_seconds=0.5)
+    assert stats.seconds_saved is None
+    stats.count_plain_step("none", 1.0)
+    stats.count_plain_step("none", 3.0)
+    stats.count_round("a", 4, 2, 5.0)
+    assert stats.seconds_saved == 3 * 2.0 - 5.0 - 0.5
+    stats.count_round("a", 4, 0, 5.0)
+    assert stats.seconds_saved == -2.5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cera_core.instruments import machine
+from cera_core import machine
 
 
 def test_processor_has_a_name_and_there_is_at_least_one() -> None:
