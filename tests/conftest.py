@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from hypothesis import settings
 
 from cera_core.errors import DownloadError, InvalidInputError
 from cera_core.modelfile import catalogue
@@ -15,6 +16,9 @@ from cera_core.modelfile import catalogue
 DEVELOPERS_ENVIRONMENT = dict(os.environ)
 KEPT_VARIABLES = ("CERA_CACHE_DIR", "CERA_NATIVE_ISA", "CERA_REQUIRE_", "CERA_TEST_")
 REQUIRED_MODEL = "smollm2-135m"
+
+settings.register_profile("cera", deadline=None)  # else a busy machine fails a test; each has a time limit anyway
+settings.load_profile("cera")
 
 
 @pytest.fixture(autouse=True)
