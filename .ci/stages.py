@@ -136,6 +136,11 @@ def clang_format(checks: Checks) -> None:
     )
 
 
+def documentation_site(checks: Checks) -> None:
+    """Builds the pages as a site; a warning, for instance about a link that leads nowhere, is an error."""
+    run([checks.tool("sphinx-build"), "-q", "-W", "--keep-going", "docs", str(checks.scratch / "site")])
+
+
 def real_models(checks: Checks) -> None:
     """Tests on real models: the default one must be there; others may be skipped, with the reason, as not served."""
     run([checks.tool("pytest"), "-q", "-m", "model"], variables={"CERA_REQUIRE_MODELS": "1"})
@@ -156,18 +161,7 @@ def main() -> int:
                 [checks.tool("lint-imports")], variables={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"}
             ),
             "clang-format": lambda: clang_format(checks),
-            "documentation site": lambda: run(
-                [
-                    checks.tool("sphinx-build"),
-                    "-q",
-                    "-W",
-                    "--keep-going",
-                    "-b",
-                    "html",
-                    "docs",
-                    f"{checks.scratch}/site",
-                ]
-            ),
+            "documentation site": lambda: documentation_site(checks),
             "real models": lambda: real_models(checks),
             "documentation and packaging": lambda: run([checks.tool("pytest"), "-q", "-m", "install"]),
         }
