@@ -5,20 +5,42 @@
 #ifndef CERA_NATIVE_ATTENTION_INL_H_
 #define CERA_NATIVE_ATTENTION_INL_H_
 
+#include <type_traits>
+
 #include "elementwise_inl.h"
 #include "kernels.h"
 
 namespace cera {
 namespace {
 
+// So many keys are met by all queries before the next: they stay in the nearest cache.
+constexpr int kTileKeys = kTileVectors * kLanes;
+static_assert(kChunkKeys % kTileKeys == 0);
+
 CERA_INLINE Floats LoadCached(const float* p) { return LoadFloats(p); }
 CERA_INLINE Floats LoadCached(const uint16_t* p) { return LoadHalfs(p); }
 CERA_INLINE void StoreCached(float* p, Floats a) { StoreFloats(p, a); }
 CERA_INLINE void StoreCached(uint16_t* p, Floats a) { StoreHalfs(p, a); }
 
+CERA_INLINE int RoundUpToLanes(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
+CERA_INLINE int Least(int a, int b) { return a < b ? a : b; }
+
+// How many of `left` queries go together: at most kTileQueries, and rather 3 + 2 than 4 + 1.
+CERA_INLINE int NumTogether(int left) {
+  const int num_runs = (left + kTileQueries - 1) / kTileQueries;
+  return (left + num_runs - 1) / num_runs;
+}
+
+// Calls function with a constant equal to `count`, which is at most kMost.
+template <int kMost = kTileQueries, class Function>
+CERA_INLINE void WithConstant(int count, Function function) {
+  if (count == kMost) return function(std::integral_constant<int, kMost>());
+  if constexpr (kMost > 1) WithConstant<kMost - 1>(count, function);
+}
+
 // Scores of kQueries queries and kGroups times sixteen keys.
 template <class Element, int kQueries, int kGroups>
-CERA_INLINE void ScoreTile(const Element* keys, const float* queries, int head_dim, float* scores) {
+__attribute__((noinline)) void ScoreTile(const Element* keys, const float* queries, int head_dim, float* scores) {
   Floats totals[kQueries][kGroups];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
@@ -28,7 +50,11 @@ CERA_INLINE void ScoreTile(const Element* keys, const float* queries, int head_d
   for (int d = 0; d < head_dim; ++d) {
     Floats key[kGroups];
 #pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) key[g] = LoadCached(keys + (g * head_dim + d) * kLanes);
+    for (int g = 0; g < kGroups; ++g) {
+      const Element* p = keys + (g * head_dim + d) * kLanes;
+      __builtin_prefetch(p + kGroups * head_dim * kLanes);
+      key[g] = LoadCached(p);
+    }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
       const Floats query = Broadcast(queries[q * head_dim + d]);
@@ -36,91 +62,102 @@ CERA_INLINE void ScoreTile(const Element* keys, const float* queries, int head_d
       for (int g = 0; g < kGroups; ++g) totals[q][g] = MultiplyAdd(key[g], query, totals[q][g]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) StoreFloats(scores + q * kChunkKeys + g * kLanes, totals[q][g]);
   }
 }
 
-template <class Element, int kQueries>
-void ScoreKeys(const Element* keys, int num_groups, const float* queries, int head_dim, float* scores) {
-  int group = 0;
-  for (; group + 4 <= num_groups; group += 4) {
-    ScoreTile<Element, kQueries, 4>(keys + group * kLanes * head_dim, queries, head_dim, scores + group * kLanes);
+// Scores of the keys from `first_key` on, a tile or less, with each query that sees any of them.
+template <class Element>
+void ScoreKeys(const AttendArgs& args, int query, const Element* keys, int first_key) {
+  const int head_dim = args.head_dim;
+  for (int count; query < args.num_queries; query += count) {
+    count = NumTogether(args.num_queries - query);
+    const int num_keys = Least(kTileKeys, args.num_visible[query + count - 1] - first_key);
+    const float* queries = args.queries + query * head_dim;
+    float* scores = args.scores + query * kChunkKeys + first_key;
+    WithConstant(count, [&](auto queries_together) {
+      constexpr int kQueries = decltype(queries_together)::value;
+      if (num_keys > kTileKeys - kLanes)
+        return ScoreTile<Element, kQueries, kTileVectors>(keys, queries, head_dim, scores);
+      for (int key = 0; key < num_keys; key += kLanes) {
+        ScoreTile<Element, kQueries, 1>(keys + key * head_dim, queries, head_dim, scores + key);
+      }
+    });
   }
-  for (; group < num_groups; ++group) {
-    ScoreTile<Element, kQueries, 1>(keys + group * kLanes * head_dim, queries, head_dim, scores + group * kLanes);
-  }
-}
-
-constexpr int kMostTogether = 4;
-
-CERA_INLINE int RoundUpToLanes(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
-
-// How many of `left` queries go together: at most four, and rather 3 + 2 than 4 + 1.
-CERA_INLINE int NumTogether(int left) {
-  const int num_runs = (left + kMostTogether - 1) / kMostTogether;
-  return (left + num_runs - 1) / num_runs;
 }
 
 template <class Element>
 void ScoreAll(const AttendArgs& args, int first) {
-  const auto* keys = static_cast<const Element*>(args.keys);
-  for (int query = first; query < args.num_queries;) {
-    const float* queries = args.queries + query * args.head_dim;
-    float* scores = args.scores + query * kChunkKeys;
-    const int count = NumTogether(args.num_queries - query);
-    const int num_groups = RoundUpToLanes(args.num_visible[query + count - 1]) / kLanes;
-    if (count == 4) ScoreKeys<Element, 4>(keys, num_groups, queries, args.head_dim, scores);
-    if (count == 3) ScoreKeys<Element, 3>(keys, num_groups, queries, args.head_dim, scores);
-    if (count == 2) ScoreKeys<Element, 2>(keys, num_groups, queries, args.head_dim, scores);
-    if (count == 1) ScoreKeys<Element, 1>(keys, num_groups, queries, args.head_dim, scores);
-    query += count;
+  const int num_keys = args.num_visible[args.num_queries - 1];
+  for (int key = 0; key < num_keys; key += kTileKeys) {
+    const Element* keys = static_cast<const Element*>(args.keys) + key * args.head_dim;
+    ScoreKeys(args, first, keys, key);
   }
 }
 
-// Turns the visible scores of one query into weights e^(score - maximum); returns maximum and sum of the weights.
-struct SoftmaxPart {
-  float maximum, sum;
-};
-SoftmaxPart ExponentiateScores(float* scores, int num_visible) {
-  const int num_padded = RoundUpToLanes(num_visible);
+// e^x for x <= 0, from -86 on: 2^n * e^r with |r| <= ln(2) / 2. The polynomial of degree 6 has the least largest
+// relative error there among those whose first coefficient is 1, below 3e-9 (found by reweighted least squares).
+CERA_INLINE Floats ExpUpToZero(Floats x) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number, in the lowest bits
+  constexpr float kCoefficients[] = {8.374857e-3f, 4.1668229e-2f, 0.1666642f, 0.49999991f, 1.0f, 1.0f};
+  x = Max(x, Broadcast(-86.0f));
+  const Floats rounded = MultiplyAdd(x, Broadcast(1.44269504f), Broadcast(kMagic));
+  const Floats whole = Subtract(rounded, Broadcast(kMagic));
+  Floats r = MultiplyAdd(whole, Broadcast(-0.693359375f), x);     // ln(2) in two parts, the first of few bits,
+  r = MultiplyAdd(whole, Broadcast(2.12194440054690583e-4f), r);  // so that the product is exact
+  Floats sum = Broadcast(1.3836794e-3f);
+  for (float coefficient : kCoefficients) sum = MultiplyAdd(sum, r, Broadcast(coefficient));
+  return FromBits(AddInts(BitsOf(sum), ShiftLeft<23>(BitsOf(rounded))));
+}
+
+// Turns the visible scores of one query into weights e^(score - maximum).
+void ExponentiateScores(float* scores, int num_visible, float* maximum_of_all, float* sum_of_all) {
+  const int num_padded = RoundUpToLanes(num_visible), last = num_padded - kLanes;
   for (int i = num_visible; i < num_padded; ++i) scores[i] = -__builtin_inff();
   Floats maxima = LoadFloats(scores);
   for (int i = kLanes; i < num_padded; i += kLanes) maxima = Max(maxima, LoadFloats(scores + i));
   const float maximum = MaxOfLanes(maxima);
-  for (int i = 0; i < num_padded; i += kLanes) {
-    StoreFloats(scores + i, Exp(Subtract(LoadFloats(scores + i), Broadcast(maximum))));
-  }
-  for (int i = num_visible; i < num_padded; ++i) scores[i] = 0.0f;
   Floats sums = Broadcast(0.0f);
-  for (int i = 0; i < num_padded; i += kLanes) sums = Add(sums, LoadFloats(scores + i));
-  return {maximum, SumOfLanes(sums)};
+  for (int i = 0; i < num_padded; i += kLanes) {
+    StoreFloats(scores + i, ExpUpToZero(Subtract(LoadFloats(scores + i), Broadcast(maximum))));
+    if (i == last) {
+      for (int hidden = num_visible; hidden < num_padded; ++hidden) scores[hidden] = 0.0f;
+    }
+    sums = Add(sums, LoadFloats(scores + i));
+  }
+  *maximum_of_all = maximum;
+  *sum_of_all = SumOfLanes(sums);
 }
 
-// Adds weight * value of the keys [first, last) to kParts times sixteen elements of kQueries outputs.
+// Adds weight * value of some keys to kParts times sixteen elements of kQueries outputs.
 template <class Element, int kQueries, int kParts>
-CERA_INLINE void AddValueTile(const Element* values, int stride, const float* weights, int first, int last,
-                              float* outputs) {
+__attribute__((noinline)) void AddValueTile(const Element* values, int stride, const float* weights, int num_keys,
+                                            float* outputs) {
   Floats totals[kQueries][kParts];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 4
     for (int i = 0; i < kParts; ++i) totals[q][i] = LoadFloats(outputs + q * stride + i * kLanes);
   }
-  for (int key = first; key < last; ++key) {
+  for (int key = 0; key < num_keys; ++key) {
     Floats value[kParts];
 #pragma GCC unroll 4
-    for (int i = 0; i < kParts; ++i) value[i] = LoadCached(values + static_cast<size_t>(key) * stride + i * kLanes);
-#pragma GCC unroll 4
+    for (int i = 0; i < kParts; ++i) {
+      const Element* p = values + key * stride + i * kLanes;
+      __builtin_prefetch(p + kTileKeys * stride);
+      value[i] = LoadCached(p);
+    }
+#pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
       const Floats weight = Broadcast(weights[q * kChunkKeys + key]);
 #pragma GCC unroll 4
       for (int i = 0; i < kParts; ++i) totals[q][i] = MultiplyAdd(weight, value[i], totals[q][i]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 4
     for (int i = 0; i < kParts; ++i) StoreFloats(outputs + q * stride + i * kLanes, totals[q][i]);
@@ -128,68 +165,64 @@ CERA_INLINE void AddValueTile(const Element* values, int stride, const float* we
 }
 
 template <class Element, int kQueries>
-void AddValues(const Element* values, int stride, const float* weights, int first, int last, float* outputs) {
+void AddValueRows(const Element* values, int stride, const float* weights, int num_keys, float* outputs) {
   int i = 0;
-  for (; i + 4 * kLanes <= stride; i += 4 * kLanes) {
-    AddValueTile<Element, kQueries, 4>(values + i, stride, weights, first, last, outputs + i);
+  for (; i + kTileVectors * kLanes <= stride; i += kTileVectors * kLanes) {
+    AddValueTile<Element, kQueries, kTileVectors>(values + i, stride, weights, num_keys, outputs + i);
   }
   for (; i < stride; i += kLanes) {
-    AddValueTile<Element, kQueries, 1>(values + i, stride, weights, first, last, outputs + i);
+    AddValueTile<Element, kQueries, 1>(values + i, stride, weights, num_keys, outputs + i);
   }
 }
 
-// The keys that all of some queries see go together, the rest query by query: the order within a query stays.
+// The values of the keys from `first_key` to `last_key` for each query. What all queries that go together see is added
+// together, the rest query by query: the order within a query stays.
+template <class Element>
+void AddValues(const AttendArgs& args, int query, const Element* values, int first_key, int last_key) {
+  const int stride = args.padded_head_dim;
+  for (int count; query < args.num_queries; query += count) {
+    count = NumTogether(args.num_queries - query);
+    const float* weights = args.scores + query * kChunkKeys + first_key;
+    float* outputs = args.result.outputs + query * stride;
+    const int shared = Least(args.num_visible[query], last_key) - first_key;
+    const int num_shared = shared > 0 ? shared : 0;
+    WithConstant(count, [&](auto queries_together) {
+      AddValueRows<Element, decltype(queries_together)::value>(values, stride, weights, num_shared, outputs);
+    });
+    for (int q = 0; q < count; ++q) {
+      const int num_left = Least(args.num_visible[query + q], last_key) - first_key - num_shared;
+      if (num_left <= 0) continue;
+      AddValueRows<Element, 1>(values + num_shared * stride, stride, weights + q * kChunkKeys + num_shared, num_left,
+                               outputs + q * stride);
+    }
+  }
+}
+
 template <class Element>
 void AddAllValues(const AttendArgs& args, int first) {
+  const int stride = args.padded_head_dim, num_keys = args.num_visible[args.num_queries - 1];
   const auto* values = static_cast<const Element*>(args.values);
-  const int stride = args.padded_head_dim;
-  for (int query = first; query < args.num_queries;) {
-    const float* weights = args.scores + query * kChunkKeys;
-    float* outputs = args.partial + query * stride;
-    const int count = NumTogether(args.num_queries - query), shared = args.num_visible[query];
-    if (count == 4) AddValues<Element, 4>(values, stride, weights, 0, shared, outputs);
-    if (count == 3) AddValues<Element, 3>(values, stride, weights, 0, shared, outputs);
-    if (count == 2) AddValues<Element, 2>(values, stride, weights, 0, shared, outputs);
-    if (count == 1) AddValues<Element, 1>(values, stride, weights, 0, shared, outputs);
-    for (int q = 0; q < count; ++q) {
-      const int last = args.num_visible[query + q];
-      if (last == shared) continue;
-      AddValues<Element, 1>(values, stride, weights + q * kChunkKeys, shared, last, outputs + q * stride);
-    }
-    query += count;
-  }
-}
-
-// Joins a chunk's outcome to what earlier chunks gave.
-void JoinChunk(const AttendArgs& args, int query, SoftmaxPart part) {
-  const float old_maximum = args.maxima[query];
-  const float maximum = old_maximum > part.maximum ? old_maximum : part.maximum;
-  float factors[kLanes] = {old_maximum - maximum, part.maximum - maximum};
-  StoreFloats(factors, Exp(LoadFloats(factors)));
-  args.maxima[query] = maximum;
-  args.sums[query] = __builtin_fmaf(part.sum, factors[1], args.sums[query] * factors[0]);
-  float* output = args.output + query * args.padded_head_dim;
-  const float* partial = args.partial + query * args.padded_head_dim;
-  for (int i = 0; i < args.padded_head_dim; i += kLanes) {
-    const Floats old = Multiply(LoadFloats(output + i), Broadcast(factors[0]));
-    StoreFloats(output + i, MultiplyAdd(LoadFloats(partial + i), Broadcast(factors[1]), old));
+  for (int key = 0; key < num_keys; key += kTileKeys) {
+    AddValues(args, first, values + key * stride, key, Least(num_keys, key + kTileKeys));
   }
 }
 
 template <class Element>
 void AttendChunk(const AttendArgs& args) {
+  const Gathered& result = args.result;
   int first = 0;  // queries before it see nothing of this chunk
-  while (first < args.num_queries && args.num_visible[first] <= 0) ++first;
+  for (; first < args.num_queries && args.num_visible[first] <= 0; ++first) result.sums[first] = 0.0f;
   if (first == args.num_queries) return;
   ScoreAll<Element>(args, first);
-  SoftmaxPart parts[kMaxQueryRows];
   for (int query = first; query < args.num_queries; ++query) {
-    parts[query] = ExponentiateScores(args.scores + query * kChunkKeys, args.num_visible[query]);
+    ExponentiateScores(args.scores + query * kChunkKeys, args.num_visible[query], result.maxima + query,
+                       result.sums + query);
   }
   const int stride = args.padded_head_dim;
-  for (int i = first * stride; i < args.num_queries * stride; i += kLanes) StoreFloats(args.partial + i, Broadcast(0));
+  for (int i = first * stride; i < args.num_queries * stride; i += kLanes) {
+    StoreFloats(result.outputs + i, Broadcast(0.0f));
+  }
   AddAllValues<Element>(args, first);
-  for (int query = first; query < args.num_queries; ++query) JoinChunk(args, query, parts[query]);
 }
 
 void Attend(const AttendArgs& args, bool half) {
@@ -197,6 +230,24 @@ void Attend(const AttendArgs& args, bool half) {
     AttendChunk<uint16_t>(args);
   else
     AttendChunk<float>(args);
+}
+
+void Join(const Gathered& chunk, int num_queries, int padded_head_dim, const Gathered& total) {
+  for (int query = 0; query < num_queries; ++query) {
+    if (chunk.sums[query] == 0.0f) continue;
+    const float old_maximum = total.maxima[query], chunk_maximum = chunk.maxima[query];
+    const float maximum = old_maximum > chunk_maximum ? old_maximum : chunk_maximum;
+    float factors[kLanes] = {old_maximum - maximum, chunk_maximum - maximum};
+    StoreFloats(factors, ExpUpToZero(LoadFloats(factors)));
+    total.maxima[query] = maximum;
+    total.sums[query] = __builtin_fmaf(chunk.sums[query], factors[1], total.sums[query] * factors[0]);
+    float* output = total.outputs + query * padded_head_dim;
+    const float* added = chunk.outputs + query * padded_head_dim;
+    for (int i = 0; i < padded_head_dim; i += kLanes) {
+      const Floats old = Multiply(LoadFloats(output + i), Broadcast(factors[0]));
+      StoreFloats(output + i, MultiplyAdd(LoadFloats(added + i), Broadcast(factors[1]), old));
+    }
+  }
 }
 
 template <class Element>

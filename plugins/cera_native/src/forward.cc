@@ -19,18 +19,21 @@ void ColumnBuffer::Resize(int num_columns, int most_width) {
   sums.resize(size / kBlock);
 }
 
-Workspace::Workspace(const Model& model) : model(model), scratch(static_cast<size_t>(model.num_threads())) {
-  const size_t padded_head_dim = static_cast<size_t>(model.cache_shape().padded_head_dim());
-  for (ThreadScratch& own : scratch) {
-    own.gate.resize(kMaxRows * kBlock);
-    own.up.resize(kMaxRows * kBlock);
-    own.scores.resize(kMaxQueryRows * kChunkKeys);
-    own.partial.resize(kMaxQueryRows * padded_head_dim);
-    own.output.resize(kMaxQueryRows * padded_head_dim);
-  }
-}
+ThreadScratch::ThreadScratch(int padded_head_dim)
+    : gate(kMaxRows * kBlock),
+      up(kMaxRows * kBlock),
+      scores(kMaxQueryRows * kChunkKeys),
+      part(padded_head_dim),
+      total(padded_head_dim) {}
 
-void Workspace::PrepareFor(int new_num_rows) {
+Workspace::Workspace(const Model& model)
+    : model(model),
+      scratch(static_cast<size_t>(model.num_threads()), ThreadScratch(model.cache_shape().padded_head_dim())) {}
+
+void Workspace::PrepareFor(int new_num_rows, int length) {
+  const size_t num_chunks = static_cast<size_t>((length + kChunkKeys - 1) / kChunkKeys);
+  const size_t num_parts = num_chunks > 1 ? num_chunks * (static_cast<size_t>(model.num_threads()) - 1) : 0;
+  if (num_parts > parts.size()) parts.resize(num_parts, GatherBuffer(model.cache_shape().padded_head_dim()));
   if (new_num_rows <= num_rows) return;
   num_rows = 0;  // should there not be enough memory
   int most_heads = 0, most_kv_heads = 0, most_feed_forward = 0;

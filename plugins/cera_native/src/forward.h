@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "model.h"
@@ -35,19 +36,41 @@ struct ColumnBuffer {
   Columns View(int width) { return {values.data(), codes.data(), sums.data(), width}; }
 };
 
+// The memory of what a run of queries gathers.
+class GatherBuffer {
+ public:
+  explicit GatherBuffer(int padded_head_dim)
+      : width_(padded_head_dim), outputs_(static_cast<size_t>(kMaxQueryRows) * padded_head_dim) {}
+
+  void Clear(int num_queries) {
+    std::fill_n(outputs_.data(), num_queries * width_, 0.0f);
+    std::fill_n(maxima_, num_queries, -__builtin_inff());
+    std::fill_n(sums_, num_queries, 0.0f);
+  }
+  // From some query on.
+  Gathered View(int query = 0) { return {outputs_.data() + query * width_, maxima_ + query, sums_ + query}; }
+
+ private:
+  int width_;
+  std::vector<float> outputs_;  // [kMaxQueryRows][padded_head_dim]
+  float maxima_[kMaxQueryRows], sums_[kMaxQueryRows];
+};
+
 // What each thread needs for itself.
 struct ThreadScratch {
+  explicit ThreadScratch(int padded_head_dim);
+
   std::vector<float> gate, up;  // [kMaxRows][kBlock]
-  std::vector<float> scores, partial, output;
-  float maxima[kMaxQueryRows], sums[kMaxQueryRows];
+  std::vector<float> scores;    // [kMaxQueryRows][kChunkKeys]
+  GatherBuffer part, total;
 };
 
 // The buffers of a forward pass; one set a model, since one pass runs at a time.
 struct Workspace {
   explicit Workspace(const Model& model);
 
-  // Makes room for `num_rows` rows. Throws std::bad_alloc.
-  void PrepareFor(int num_rows);
+  // Makes room for `num_rows` rows at a time of a text of `length` tokens. Throws std::bad_alloc.
+  void PrepareFor(int num_rows, int length);
 
   const Model& model;
   int num_rows = 0;
@@ -56,6 +79,7 @@ struct Workspace {
   std::vector<float> projected;       // [rows][queries, keys, values of the widest layer]
   std::vector<float> queries;         // [key/value head][row][head in group][head_dim]
   std::vector<float> cosines, sines;  // [rows][head_dim / 2]
+  std::vector<GatherBuffer> parts;    // of chunks, where they are divided among the threads
   std::vector<ThreadScratch> scratch;
 };
 
@@ -75,6 +99,11 @@ class ForwardPass {
     size_t y_stride;
     bool add;
   };
+  // Queries that meet the same keys and values: a part of [row][head in group] of one key/value head.
+  struct QueryRun {
+    int kv_head;
+    Range queries;
+  };
 
   Range Share(int total) const { return ShareOf(total, thread_, team_.num_threads()); }
   static int64_t TileCost(const Product& product) { return static_cast<int64_t>(product.matrix->tile_bytes()); }
@@ -88,8 +117,11 @@ class ForwardPass {
   void RotateAndStore(const Layer& layer, int index);
   void RotateHead(const Layer& layer, const std::vector<float>& norm, int row, float* head);
   void Attend(const Layer& layer, int index);
-  void AttendQueries(const Layer& layer, int index, int kv_head, Range queries);
-  void WriteAttended(const Layer& layer, int kv_head, Range queries);
+  QueryRun RunOfUnit(const Layer& layer, int unit) const;
+  void AttendWhole(const Layer& layer, int index, QueryRun run);
+  void AttendChunk(const Layer& layer, int index, QueryRun run, int chunk, const Gathered& result);
+  void JoinParts(const Layer& layer, QueryRun run, GatherBuffer* parts, int num_chunks);
+  void WriteAttended(const Layer& layer, QueryRun run, const Gathered& total);
   void QuantiseAttended();
   void GateAndUp(const Layer& layer);
   void ComputeLogits(LogitsWanted wanted, float* logits);

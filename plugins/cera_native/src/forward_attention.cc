@@ -42,56 +42,85 @@ void ForwardPass::RotateAndStore(const Layer& layer, int index) {
   }
 }
 
-// Units of work are runs of queries of one key/value head; all heads of its group read each key and value once.
-void ForwardPass::Attend(const Layer& layer, int index) {
+ForwardPass::QueryRun ForwardPass::RunOfUnit(const Layer& layer, int unit) const {
   const int num_queries = num_rows_ * layer.group_size();
   const int runs_per_head = (num_queries + kMaxQueryRows - 1) / kMaxQueryRows;
-  for (int unit = thread_; unit < layer.num_kv_heads * runs_per_head; unit += team_.num_threads()) {
-    const int first = unit % runs_per_head * kMaxQueryRows;
-    const Range queries = {first, std::min(num_queries, first + kMaxQueryRows)};
-    AttendQueries(layer, index, unit / runs_per_head, queries);
-    WriteAttended(layer, unit / runs_per_head, queries);
+  const int first = unit % runs_per_head * kMaxQueryRows;
+  return {unit / runs_per_head, {first, std::min(num_queries, first + kMaxQueryRows)}};
+}
+
+// Units of work are runs of queries of one key/value head; all heads of its group read each key and value once. Units
+// left over when each thread has as many would keep one thread waiting for another, so they are divided by chunks.
+void ForwardPass::Attend(const Layer& layer, int index) {
+  const int num_threads = team_.num_threads();
+  const int num_queries = num_rows_ * layer.group_size();
+  const int num_units = layer.num_kv_heads * ((num_queries + kMaxQueryRows - 1) / kMaxQueryRows);
+  const int num_chunks = (position_ + num_rows_ - 1) / kChunkKeys + 1;
+  const int num_whole = num_chunks == 1 ? num_units : num_units / num_threads * num_threads;
+  for (int unit = thread_; unit < num_whole; unit += num_threads) AttendWhole(layer, index, RunOfUnit(layer, unit));
+  if (num_whole == num_units) return;
+  const int num_parts = (num_units - num_whole) * num_chunks;
+  for (int part = thread_; part < num_parts; part += num_threads) {
+    const QueryRun run = RunOfUnit(layer, num_whole + part / num_chunks);
+    AttendChunk(layer, index, run, part % num_chunks, ws_.parts[part].View());
+  }
+  team_.Barrier();
+  for (int unit = num_whole; unit < num_units; ++unit) {
+    JoinParts(layer, RunOfUnit(layer, unit), &ws_.parts[(unit - num_whole) * num_chunks], num_chunks);
   }
 }
 
-void ForwardPass::AttendQueries(const Layer& layer, int index, int kv_head, Range queries) {
+void ForwardPass::AttendWhole(const Layer& layer, int index, QueryRun run) {
   ThreadScratch& own = ws_.scratch[thread_];
-  const int num_queries = queries.last - queries.first, group = layer.group_size();
-  const size_t first_query = static_cast<size_t>(kv_head) * num_rows_ * group + queries.first;
+  own.total.Clear(run.queries.size());
+  const int last_position = position_ + (run.queries.last - 1) / layer.group_size();
+  for (int chunk = 0; chunk <= last_position / kChunkKeys; ++chunk) {
+    AttendChunk(layer, index, run, chunk, own.part.View());
+    kernels_.join(own.part.View(), run.queries.size(), model_.cache_shape().padded_head_dim(), own.total.View());
+  }
+  WriteAttended(layer, run, own.total.View());
+}
+
+void ForwardPass::AttendChunk(const Layer& layer, int index, QueryRun run, int chunk, const Gathered& result) {
+  const int group = layer.group_size();
   int num_visible[kMaxQueryRows];
-  AttendArgs args = {};
+  for (int i = 0; i < run.queries.size(); ++i) {
+    const int num_keys = position_ + (run.queries.first + i) / group + 1;
+    num_visible[i] = std::min(kChunkKeys, num_keys - chunk * kChunkKeys);
+  }
+  const size_t first_query = static_cast<size_t>(run.kv_head) * num_rows_ * group + run.queries.first;
+  AttendArgs args;
+  args.keys = state_.cache.keys(chunk, index, run.kv_head);
+  args.values = state_.cache.values(chunk, index, run.kv_head);
   args.head_dim = head_dim_;
   args.padded_head_dim = model_.cache_shape().padded_head_dim();
   args.queries = ws_.queries.data() + first_query * head_dim_;
   args.num_visible = num_visible;
-  args.num_queries = num_queries;
-  args.scores = own.scores.data();
-  args.partial = own.partial.data();
-  args.output = own.output.data();
-  args.maxima = own.maxima;
-  args.sums = own.sums;
-  std::fill_n(own.maxima, num_queries, -__builtin_inff());
-  std::fill_n(own.sums, num_queries, 0.0f);
-  std::fill_n(own.output.data(), num_queries * args.padded_head_dim, 0.0f);
-  const int last_position = position_ + (queries.last - 1) / group;
-  for (int chunk = 0; chunk <= last_position / kChunkKeys; ++chunk) {
-    for (int i = 0; i < num_queries; ++i) {
-      const int num_keys = position_ + (queries.first + i) / group + 1;
-      num_visible[i] = std::min(kChunkKeys, num_keys - chunk * kChunkKeys);
-    }
-    args.keys = state_.cache.keys(chunk, index, kv_head);
-    args.values = state_.cache.values(chunk, index, kv_head);
-    kernels_.attend(args, model_.cache_shape().half);
-  }
+  args.num_queries = run.queries.size();
+  args.scores = ws_.scratch[thread_].scores.data();
+  args.result = result;
+  kernels_.attend(args, model_.cache_shape().half);
 }
 
-void ForwardPass::WriteAttended(const Layer& layer, int kv_head, Range queries) {
-  ThreadScratch& own = ws_.scratch[thread_];
+// Joins what was gathered from each chunk, in their order, for this thread's share of the queries.
+void ForwardPass::JoinParts(const Layer& layer, QueryRun run, GatherBuffer* parts, int num_chunks) {
+  const int padded_head_dim = model_.cache_shape().padded_head_dim();
+  const Range share = Share(run.queries.size());
+  const QueryRun own_run = {run.kv_head, {run.queries.first + share.first, run.queries.first + share.last}};
+  GatherBuffer& total = ws_.scratch[thread_].total;
+  total.Clear(share.size());
+  for (int chunk = 0; chunk < num_chunks; ++chunk) {
+    kernels_.join(parts[chunk].View(share.first), share.size(), padded_head_dim, total.View());
+  }
+  WriteAttended(layer, own_run, total.View());
+}
+
+void ForwardPass::WriteAttended(const Layer& layer, QueryRun run, const Gathered& total) {
   const int group = layer.group_size(), blocks_per_head = head_dim_ / kBlock;
-  for (int query = queries.first; query < queries.last; ++query) {
-    const int i = query - queries.first, row = query / group, head = kv_head * group + query % group;
+  for (int i = 0; i < run.queries.size(); ++i) {
+    const int query = run.queries.first + i, row = query / group, head = run.kv_head * group + query % group;
     float* y = attended_.column(row) + head * head_dim_;
-    kernels_.divide(own.output.data() + i * model_.cache_shape().padded_head_dim(), own.sums[i], head_dim_, y);
+    kernels_.divide(total.outputs + i * model_.cache_shape().padded_head_dim(), total.sums[i], head_dim_, y);
     if (head_dim_ % kBlock == 0) {
       const int first_block = head * blocks_per_head;
       kernels_.quantise(y, row, first_block, first_block + blocks_per_head, attended_.Quantised(num_rows_));

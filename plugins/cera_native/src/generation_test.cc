@@ -13,7 +13,7 @@
 namespace cera {
 namespace {
 
-constexpr uint64_t kExpectedFingerprint = 0x45912e129c9c9f61;
+constexpr uint64_t kExpectedFingerprint = 0xc8ef3806d37599ff;
 
 constexpr int kMostTokens = 300;
 constexpr int kPromptLength = 250;  // the text then grows past a chunk of the cache, 256

@@ -59,6 +59,14 @@ struct MultiplyArgs {
   bool add;  // add to what y holds instead of replacing it
 };
 
+// What queries have gathered: weighted sums of values, and the sums of the weights, which are e^(score - maximum). A
+// sum of 0 means nothing, and then the rest is undefined.
+struct Gathered {
+  float* outputs;  // [num_queries][padded_head_dim]
+  float* maxima;   // [num_queries]
+  float* sums;     // [num_queries]
+};
+
 // One chunk of keys and values of one key/value head, met by all queries that need it.
 struct AttendArgs {
   const void* keys;    // [kChunkKeys / 16][head_dim][16]
@@ -68,11 +76,8 @@ struct AttendArgs {
   const float* queries;    // [num_queries][head_dim], already scaled
   const int* num_visible;  // for each query how many keys of this chunk it sees, never falling, at least 0
   int num_queries;
-  float* scores;   // scratch, [kMaxQueryRows][kChunkKeys]
-  float* partial;  // scratch, [kMaxQueryRows][padded_head_dim]
-  float* output;   // [num_queries][padded_head_dim], carried from chunk to chunk
-  float* maxima;   // [num_queries], carried
-  float* sums;     // [num_queries], carried
+  float* scores;    // scratch, [kMaxQueryRows][kChunkKeys]
+  Gathered result;  // of this chunk alone
 };
 
 using MultiplyFunction = void (*)(const MultiplyArgs& args);
@@ -95,6 +100,8 @@ struct Kernels {
   void (*store_key)(const float* key, int head_dim, int index, bool half, void* keys);
   void (*store_value)(const float* value, int head_dim, int padded_head_dim, int index, bool half, void* values);
   void (*attend)(const AttendArgs& args, bool half);
+  // Adds what was gathered from the next chunk to what was gathered from those before it.
+  void (*join)(const Gathered& chunk, int num_queries, int padded_head_dim, const Gathered& total);
   // y = x / divisor.
   void (*divide)(const float* x, float divisor, int n, float* y);
 };

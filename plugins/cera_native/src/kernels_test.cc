@@ -14,7 +14,7 @@
 namespace cera {
 namespace {
 
-constexpr uint64_t kExpectedFingerprint = 0x7a0e7dddc034e8ab;
+constexpr uint64_t kExpectedFingerprint = 0xd659e9f113317ec2;
 
 Fingerprint fingerprint;
 
@@ -187,11 +187,13 @@ std::vector<float> RunAttention(const Kernels& kernels, const AttentionCase& c, 
     kernels.store_value(value.data(), c.head_dim, padded, i % kChunkKeys, c.half, at(values, i / kChunkKeys, padded));
   }
   const std::vector<float> queries = RandomFloats(static_cast<size_t>(c.num_queries) * c.head_dim, 9);
-  std::vector<float> scores(kMaxQueryRows * kChunkKeys), partial(static_cast<size_t>(kMaxQueryRows) * padded);
+  std::vector<float> scores(kMaxQueryRows * kChunkKeys), part(static_cast<size_t>(kMaxQueryRows) * (padded + 2));
+  const auto gathered = [&](float* memory) {
+    return Gathered{memory, memory + num_queries * padded, memory + num_queries * (padded + 1)};
+  };
   std::vector<float> result(static_cast<size_t>(num_queries) * (padded + 2));
-  float* output = result.data();
-  float *maxima = output + num_queries * padded, *sums = maxima + num_queries;
-  for (int i = 0; i < num_queries; ++i) maxima[i] = -__builtin_inff();
+  const Gathered total = gathered(result.data());
+  for (int i = 0; i < num_queries; ++i) total.maxima[i] = -__builtin_inff();
   for (int chunk = 0; chunk < num_chunks; ++chunk) {
     std::vector<int> num_visible;
     for (int i = first_query; i < first_query + num_queries; ++i) {
@@ -206,11 +208,9 @@ std::vector<float> RunAttention(const Kernels& kernels, const AttentionCase& c, 
                              num_visible.data(),
                              num_queries,
                              scores.data(),
-                             partial.data(),
-                             output,
-                             maxima,
-                             sums};
+                             gathered(part.data())};
     kernels.attend(args, c.half);
+    kernels.join(args.result, num_queries, padded, total);
   }
   return result;
 }

@@ -228,7 +228,7 @@ void Model::Forward(State& state, const int32_t* ids, int num_ids, bool all_rows
   }
   state.cache.Reserve(length + num_ids);
   const std::lock_guard<std::mutex> lock(mutex_);
-  workspace_->PrepareFor(std::min(num_ids, kMaxRows));
+  workspace_->PrepareFor(std::min(num_ids, kMaxRows), length + num_ids);
   pool_.Run([&](int thread) {
     for (int first = 0; first < num_ids; first += kMaxRows) {
       const int num_rows = std::min(kMaxRows, num_ids - first);

@@ -21,6 +21,8 @@ class Team {
 
 struct Range {
   int first, last;
+
+  int size() const { return last - first; }
 };
 
 // The share of thread `thread` in `total` items: contiguous, shares differ by at most one item.

@@ -12,6 +12,8 @@ namespace cera {
 namespace {
 
 constexpr int kMaxTileColumns = 4;
+constexpr int kTileQueries = 2;
+constexpr int kTileVectors = 2;
 
 struct Floats {
   __m256 low, high;

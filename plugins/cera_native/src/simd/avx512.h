@@ -13,6 +13,10 @@ namespace {
 // Eight columns need eight sums, eight registers of codes and a few more: they fit into 32 registers.
 constexpr int kMaxTileColumns = 8;
 
+// Six queries times four vectors of keys or values are 24 sums of 32 registers.
+constexpr int kTileQueries = 6;
+constexpr int kTileVectors = 4;
+
 using Floats = __m512;
 using Ints = __m512i;
 struct Bytes {

@@ -12,6 +12,8 @@ namespace cera {
 namespace {
 
 constexpr int kMaxTileColumns = 4;
+constexpr int kTileQueries = 2;
+constexpr int kTileVectors = 2;
 
 struct Floats {
   float32x4_t part[4];

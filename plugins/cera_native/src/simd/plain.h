@@ -15,6 +15,8 @@ namespace cera {
 namespace {
 
 constexpr int kMaxTileColumns = 1;
+constexpr int kTileQueries = 2;
+constexpr int kTileVectors = 2;
 
 struct Floats {
   float lane[16];
