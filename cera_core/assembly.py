@@ -30,7 +30,7 @@ from cera_core.specs import MAX_VOCAB_SIZE, DrafterContext, DrafterSpec, ModelSp
 from cera_core.speculation.model_guard import check_model
 from cera_core.validation import validated
 
-_AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")
+_AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")  # the first that is there: it finds all that the next does
 _log = logging.getLogger("cera")
 
 
@@ -68,8 +68,9 @@ def _make_auto(
 
 
 def _suitable_drafters(plugins: Plugins, options: Mapping[str, Any]) -> list[str]:
-    wanted = [*_AUTO_DRAFTERS, *(name for name in options if name not in (*_AUTO_DRAFTERS, AUTO))]
-    return [name for name in wanted if name in plugins.drafters]
+    for_any_text = [name for name in _AUTO_DRAFTERS if name in plugins.drafters][:1]
+    with_options = [name for name in options if name != AUTO and name in plugins.drafters]
+    return list(dict.fromkeys([*for_any_text, *with_options]))
 
 
 def make_model(model_file: ModelFile, name: str, plugins: Plugins, options: Mapping[str, Mapping[str, Any]]) -> Model:

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cera_core.drafter import Drafter
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError, SessionBusyError
 from cera_core.generation import Generation, Outcome, Token, TokenStream, collected, handed_out
@@ -21,7 +22,7 @@ from cera_core.generation_options import GenerationOptions
 from cera_core.request import make_request, say_what_is_idle
 from cera_core.session_drafters import DrafterChoice, Drafting, SessionDrafters
 from cera_core.specs import GenerationEvent, RoundEvent
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.context import Context, checked_ids
 from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, count_faults

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cera_core.drafter import Drafter
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.auto import AutoDrafter
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.registry import NONE
-from cera_core.speculation.budget import Acceptance
 
 DrafterChoice: TypeAlias = str | Drafter | None
 """A drafter's name, a drafter of which the session uses a clone, or None for none."""

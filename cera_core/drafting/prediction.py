@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cera_core.drafter import NO_DRAFT, Draft, IncrementalDrafter
-from cera_core.drafting.confidence import copy_confidence
+from cera_core.drafting.confidence import OCCURRENCES_OF_A_GIVEN_TEXT, copy_confidence
 
 MAX_MATCH = 16
 """Tokens before a place that are compared: more would not make the choice among places any better."""
@@ -62,7 +62,10 @@ class PredictionDrafter(IncrementalDrafter):
         token_ids = self._prediction[self._next : self._next + max_k]
         return Draft(
             token_ids,
-            confidences=[copy_confidence(self._match_length + ahead, 1.0) for ahead in range(len(token_ids))],
+            confidences=[
+                copy_confidence(self._match_length + ahead, 1.0, OCCURRENCES_OF_A_GIVEN_TEXT)
+                for ahead in range(len(token_ids))
+            ],
             match_length=self._match_length,
             source=f"prediction[{self._next}:{self._next + len(token_ids)}]",
         )

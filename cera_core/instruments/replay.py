@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from cera_core.drafter import NO_DRAFT, Draft, Drafter
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.generation_options import GenerationOptions
 from cera_core.instruments.totals import total_stats
 from cera_core.instruments.transcripts import Transcript
 from cera_core.specs import MAX_VOCAB_SIZE
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import count_faults, first_tokens
 from cera_core.speculation.history import History

@@ -12,47 +12,18 @@ batch-invariant backend the budget changes the speed only, never the text. It kn
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS, GenerationOptions
 from cera_core.speculation.costs import RoundCosts
 
 if TYPE_CHECKING:
     from cera_core.drafter import Draft
 
-_DECAY = 0.98  # of what was learned of acceptance, by each token: the last 50 count
-_PRIOR_WEIGHT = 4.0  # tokens that the first guess of an acceptance is worth
-_DISTRUST = 2  # the power of a confidence that is taken for a chance until experience says otherwise
-_MATCH_LENGTHS = (1, 2, 3, 4, 6, 9, 17)  # buckets begin here
-_PRIOR_ACCEPTANCE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of no match length, then of each bucket
 _UNNOTICED_SECONDS = 1e-3  # a drafter that takes less is never called slow, however fast the model is
 _ASKING_SHARE = 0.01  # of a plain step: what asking a drafter may cost while it does not pay
-
-
-class Acceptance:
-    """How often the model agrees with a draft token, by what the drafter says of it.
-
-    That is the token's confidence where the drafter has one, else the match length of the draft.
-    """
-
-    def __init__(self) -> None:
-        self._num_agreed: dict[tuple[str, int], float] = {}
-        self._num_judged: dict[tuple[str, int], float] = {}
-
-    def chances(self, draft: Draft) -> list[float]:
-        """Returns for each token the chance that it is accepted given that those before it were."""
-        return [
-            self._num_agreed[key] / self._num_judged[key] if key in self._num_judged else prior
-            for key, prior in _keys_and_priors(draft)
-        ]
-
-    def learn(self, draft: Draft, num_agreed: int) -> None:
-        """Learns from a draft that agreed with the text in its first `num_agreed` tokens."""
-        for position, (key, prior) in enumerate(_keys_and_priors(draft)[: num_agreed + 1]):
-            self._num_judged[key] = self._num_judged.get(key, _PRIOR_WEIGHT) * _DECAY + 1
-            self._num_agreed[key] = self._num_agreed.get(key, _PRIOR_WEIGHT * prior) * _DECAY + (position < num_agreed)
 
 
 class DraftBudget:
@@ -83,6 +54,7 @@ class DraftBudget:
         self._is_adaptive = options.adaptive
         self._costs = costs
         self._acceptance = acceptance
+        self._was_asked = False
         self._seconds_to_ask = 0.0
         self._seconds_saved = 0.0
         self._num_rounds_to_wait = 0
@@ -128,7 +100,13 @@ class DraftBudget:
         return best
 
     def observe_asked(self, seconds: float) -> None:
-        """Learns what asking the drafter took, and waits if that is much for what it brings."""
+        """Learns what asking the drafter took, and waits if that is much for what it brings.
+
+        The first time does not count: the drafter read the prompt, which it has to do once however often it is asked.
+        """
+        if not self._was_asked:
+            self._was_asked = True
+            return
         self._seconds_to_ask += (seconds - self._seconds_to_ask) * 0.2 if self._seconds_to_ask else seconds
         self._seconds_saved *= 0.95
         step = self._costs.seconds_of_a_step(self._position)
@@ -164,11 +142,3 @@ class DraftBudget:
                 return
         self._acceptance.learn(draft, self._num_matched)
         self._unverified = None
-
-
-def _keys_and_priors(draft: Draft) -> Sequence[tuple[tuple[str, int], float]]:
-    """Returns for each token what its acceptance is learned under, and a first guess."""
-    if draft.confidences is not None:
-        return [(("confidence", round(10 * confidence)), confidence**_DISTRUST) for confidence in draft.confidences]
-    bucket = 0 if draft.match_length is None else bisect_left(_MATCH_LENGTHS, draft.match_length + 1)
-    return [(("match length", bucket), _PRIOR_ACCEPTANCE[bucket])] * len(draft.token_ids)

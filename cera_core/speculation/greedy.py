@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.generation_options import LARGEST_MAX_DRAFT_TOKENS, GenerationOptions
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.context import Context
 from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, count_faults

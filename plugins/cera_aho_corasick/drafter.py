@@ -9,7 +9,7 @@ from pathlib import Path
 from cera_aho_corasick.index import PhraseIndex
 from cera_aho_corasick.phrases import save_phrases
 from cera_core.drafter import NO_DRAFT, Draft, IncrementalDrafter
-from cera_core.drafting.confidence import copy_confidence
+from cera_core.drafting.confidence import OCCURRENCES_OF_A_GIVEN_TEXT, copy_confidence
 
 
 class AhoCorasickDrafter(IncrementalDrafter):
@@ -62,7 +62,10 @@ class AhoCorasickDrafter(IncrementalDrafter):
         shares = self._index.shares(match, len(token_ids))
         return Draft(
             token_ids,
-            confidences=[copy_confidence(length, share) for length, share in enumerate(shares, start=match.length)],
+            confidences=[
+                copy_confidence(length, share, OCCURRENCES_OF_A_GIVEN_TEXT)
+                for length, share in enumerate(shares, start=match.length)
+            ],
             match_length=match.length,
             source=f"phrases[{match.end}:{match.end + len(token_ids)}]",
         )

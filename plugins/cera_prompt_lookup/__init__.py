@@ -190,7 +190,7 @@ class PromptLookupDrafter(IncrementalDrafter):
         confidences: list[float] = []
         for offset, token_id in enumerate(token_ids):
             agreeing = [end for end in ends if self.history[end + 1 + offset] == token_id]
-            confidences.append(copy_confidence(match_length + offset, len(agreeing) / len(ends)))
+            confidences.append(copy_confidence(match_length + offset, len(agreeing) / len(ends), len(ends)))
             ends = agreeing
         return confidences
 

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 class SuffixAutomatonOptions(PluginOptions):
     """Options of `suffix-automaton`."""
 
-    min_match: int = Field(2, ge=1, description="Draft only where at least this many tokens match.")
+    min_match: int = Field(1, ge=1, description="Draft only where at least this many tokens match.")
     occurrence: Literal["most-recent", "most-frequent", "earliest"] = Field(
         "most-recent", description="Of several earlier occurrences of the match, the one to go on from."
     )
     tokens_per_match: float = Field(
-        1.0, gt=0, allow_inf_nan=False, description="Draft this many tokens for each token that matches, at least one."
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Draft at most this many tokens for each token that matches, and one more.",
     )
     texts: tuple[str | tuple[int, ...], ...] = Field(
         (), description="Texts, or lists of token ids, that the answer may resemble."

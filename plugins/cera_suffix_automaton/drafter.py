@@ -20,13 +20,13 @@ class SuffixAutomatonDrafter(IncrementalDrafter):
         min_match: The fewest tokens that must match, 1 or more.
         occurrence: Which of several occurrences to continue: the most recent or the earliest; or the most frequent
             continuation, token by token.
-        tokens_per_match: How many tokens to draft for each token that matches, at least one in all.
+        tokens_per_match: How many tokens to draft at most for each token that matches; one more in all.
         corpus: Texts to draft from besides the history.
     """
 
     def __init__(
         self,
-        min_match: int = 2,
+        min_match: int = 1,
         occurrence: Occurrence = "most-recent",
         tokens_per_match: float = 1.0,
         corpus: Corpus | None = None,
@@ -61,7 +61,7 @@ class SuffixAutomatonDrafter(IncrementalDrafter):
         """Drafts from the longest match that something follows."""
         for match in self._matches():
             if match.length >= self._min_match:
-                max_length = max(int(min(self._tokens_per_match * match.length, max_k)), 1)  # the product may be inf
+                max_length = int(min(self._tokens_per_match * match.length + 1, max_k))  # the product may be inf
                 draft = match.draft(self._occurrence, max_length)
                 if draft.token_ids:
                     return draft

@@ -5,11 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Literal
 
 from cera_core.drafter import Draft
-from cera_core.drafting.confidence import copy_confidence
-from cera_suffix_automaton.automaton import SuffixAutomaton
+from cera_core.drafting.confidence import copy_confidence, num_worth_drafting
+from cera_suffix_automaton.automaton import NO_STATE, SuffixAutomaton
 
 Occurrence = Literal["most-recent", "most-frequent", "earliest"]
 
@@ -41,17 +42,25 @@ class Match:
             ends = self.automaton.latest_end if occurrence == "most-recent" else self.automaton.earliest_end
             end = ends(self.state)
             token_ids = self._tokens_after(end, max_k)
+        confidences = self._confidences(token_ids)
+        num_tokens = num_worth_drafting(confidences)
         return Draft(
-            token_ids,
-            confidences=self._confidences(token_ids),
+            token_ids[:num_tokens],
+            confidences=confidences[:num_tokens],
             match_length=self.length,
-            source=self.place(end + 1, end + 1 + len(token_ids)),
+            source=self.place(end + 1, min(end + 1 + num_tokens, len(self.text))),
         )
 
     def _tokens_after(self, end: int, max_k: int) -> list[int]:
-        """Returns the tokens after position `end`, up to the end of the text or its part."""
+        """Returns the tokens after position `end`, up to the end of its part of the text.
+
+        Where that is the place that is drafted for, what was copied follows once more: the text has come into a period.
+        """
         token_ids = self.text[end + 1 : end + 1 + max_k].tolist()
-        return next((token_ids[:place] for place, token_id in enumerate(token_ids) if token_id < 0), token_ids)
+        for place, token_id in enumerate(token_ids):
+            if token_id < 0:
+                return token_ids[:place]
+        return list(islice(cycle(token_ids), max_k)) if len(token_ids) < max_k else token_ids
 
     def _most_frequent(self, max_k: int) -> tuple[list[int], int]:
         """Drafts, one after another, the token that followed most often; of equally frequent ones the first seen.
@@ -73,11 +82,14 @@ class Match:
 
     def _confidences(self, token_ids: Sequence[int]) -> list[float]:
         """Returns for each token the chance that it comes, from the share of the occurrences that went on with it."""
+        automaton = self.automaton
         confidences: list[float] = []
-        state, count = self.state, self.automaton.count(self.state)
+        state, count = self.state, automaton.count(self.state)
         for match_length, token_id in enumerate(token_ids, start=self.length):
-            state = self.automaton.step(state, token_id)
-            next_count = self.automaton.count(state)
-            confidences.append(copy_confidence(match_length, next_count / count))
-            count = next_count
+            num_agreeing = 1
+            if count > 1:  # else there is no other way to go on than the one taken
+                state = automaton.step(state, token_id)
+                num_agreeing = automaton.count(state) if state != NO_STATE else 1
+            confidences.append(copy_confidence(match_length, num_agreeing / count, count))
+            count = num_agreeing
         return confidences

@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from cera_core.drafting import guard
+from cera_core.drafter import Draft
+from cera_core.drafting import acceptance, guard
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS
 from cera_core.session_drafters import MAX_KEPT
 from cera_core.speculation import budget, costs, decode
@@ -46,8 +47,8 @@ def test_number_of_drafters_kept() -> None:
         f"the median of its last {costs._NUM_SAMPLES} forwards",
         f"older than {costs._MAX_SAMPLE_AGE} rounds",
         f"taken for {costs.PRIOR_COST_OF_A_ROW} of a plain step",
-        f"about {1 / (1 - budget._DECAY):.0f} tokens back",
-        f"weighs as much as {budget._PRIOR_WEIGHT:.0f} tokens",
+        f"about {1 / (1 - acceptance._DECAY):.0f} tokens back",
+        f"weighs as much as {acceptance._PRIOR_WEIGHT:.0f} tokens",
         f"takes at most {budget._ASKING_SHARE} of the time of the plain steps",
         f"what the drafter suggests, else {DEFAULT_MAX_DRAFT_TOKENS}",
     ],
@@ -56,9 +57,9 @@ def test_constants_of_the_budget(sentence: str) -> None:
     assert sentence in WHEN_IT_PAYS
 
 
-def test_a_confidence_counts_as_its_square_at_first() -> None:
-    assert budget._DISTRUST == 2
-    assert "a confidence counts as its square" in WHEN_IT_PAYS
+def test_a_confidence_is_taken_at_its_word_at_first() -> None:
+    assert acceptance.Acceptance().chances(Draft([7], confidences=[0.4])) == [0.4]
+    assert "a confidence is taken at its word" in WHEN_IT_PAYS
 
 
 def texts_of(module: ModuleType) -> set[str]:

@@ -16,7 +16,7 @@ texts = st.integers(0, 3).flatmap(lambda largest: st.lists(st.integers(0, larges
 
 def by_search(tokens, occurrence, min_match, max_k):
     size, ends = longest_match(tokens)
-    return continuation(tokens, ends, occurrence, min(max_k, size)) if size >= min_match else []
+    return continuation(tokens, ends, occurrence, max_k, size) if size >= min_match else []
 
 
 @pytest.mark.parametrize("occurrence", OCCURRENCES)
@@ -39,7 +39,7 @@ def test_drafter_with_a_corpus_takes_the_longer_match(occurrence, parts, tokens,
         history = tokens[:length]
         matches = [(*longest_match(history), history), (*longest_match(history, joined), joined)]
         drafts = [
-            continuation(text, ends, occurrence, min(9, size))
+            continuation(text, ends, occurrence, 9, size)
             for size, ends, text in sorted(matches, key=lambda match: -match[0])
             if size >= min_match
         ]

@@ -1,5 +1,9 @@
 """What a drafter that looks for the longest earlier match must answer, by plain search."""
 
+from itertools import cycle, islice
+
+from cera_core.drafting.confidence import copy_confidence, num_worth_drafting
+
 
 def ends_of(pattern, text):
     """Returns the positions at which `pattern` ends in `text`."""
@@ -17,13 +21,32 @@ def longest_match(tokens, text=None):
     return 0, []
 
 
-def continuation(text, ends, occurrence, max_k):
-    """Returns what follows one of the occurrences that end at `ends`; a negative token ends it."""
+def continuation(text, ends, occurrence, max_k, size):
+    """Returns what follows one of the occurrences of `size` tokens that end at `ends`, as far as it is worth drafting.
+
+    A negative token ends a part of the text, and its end is where the copy begins again.
+    """
+    max_k = min(max_k, size + 1)
     if occurrence == "most-frequent":
-        return most_frequent(text, ends, max_k)
-    end = max(ends) if occurrence == "most-recent" else min(ends)
-    draft = text[end + 1 : end + 1 + max_k]
-    return draft[: next((place for place, token in enumerate(draft) if token < 0), len(draft))]
+        draft = most_frequent(text, ends, max_k)
+    else:
+        end = max(ends) if occurrence == "most-recent" else min(ends)
+        rest = text[end + 1 :]
+        place = next((place for place, token in enumerate(rest) if token < 0), None)
+        draft = list(islice(cycle(rest) if place is None else rest[:place], max_k))
+    return draft[: num_worth_drafting(confidences(text, ends, draft, size))]
+
+
+def confidences(text, ends, draft, size):
+    """Returns how sure each token is; an occurrence that ends with the text counts only where it is the only one."""
+    result = []
+    count = len(ends)
+    for match_length, token in enumerate(draft, start=size):
+        ends = [end + 1 for end in ends if end + 1 < len(text) and text[end + 1] == token]
+        agreeing = len([end for end in ends if end < len(text) - 1]) or 1
+        result.append(copy_confidence(match_length, agreeing / count, count))
+        count = agreeing
+    return result
 
 
 def most_frequent(text, ends, max_k):

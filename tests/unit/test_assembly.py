@@ -177,8 +177,8 @@ class TestAuto:
     @pytest.mark.parametrize(
         ("options", "names"),
         [
-            ({}, ["suffix-automaton", "prompt-lookup"]),
-            ({"auto": {}, "sized": {}}, ["suffix-automaton", "prompt-lookup", "sized"]),
+            ({}, ["suffix-automaton"]),
+            ({"auto": {}, "sized": {}}, ["suffix-automaton", "sized"]),
             ({"auto": {"drafters": ["sized", "prompt-lookup", "sized"]}}, ["sized", "prompt-lookup"]),
         ],
         ids=["what suits", "and what has options", "what it is told, each once"],

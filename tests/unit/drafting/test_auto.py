@@ -54,13 +54,13 @@ class LastSeen(IncrementalDrafter):
         return LastSeen()
 
 
-def auto_of(*drafts: Draft, prefer: Any = "longest") -> tuple[AutoDrafter, list[Canned]]:
+def auto_of(*drafts: Draft, prefer: Any = "best") -> tuple[AutoDrafter, list[Canned]]:
     canned = [Canned(draft) for draft in drafts]
     members = [GuardedDrafter(f"drafter {place}", drafter, 100) for place, drafter in enumerate(canned)]
     return AutoDrafter(members, prefer), canned
 
 
-def test_longest_match_wins_and_carries_the_name_of_its_drafter() -> None:
+def test_longest_match_wins_where_nobody_says_more_and_carries_the_name_of_its_drafter() -> None:
     auto, _ = auto_of(Draft([1], match_length=2), Draft([2], match_length=5), Draft([3], match_length=4))
     assert auto.draft([0], 5) == Draft([2], match_length=5, drafter="drafter 1")
 
@@ -153,6 +153,58 @@ class TestContract(DrafterSuite):
 
 
 def test_options_name_the_drafters_and_the_preference() -> None:
-    assert AutoOptions() == AutoOptions(drafters=(), prefer="longest")
+    assert AutoOptions() == AutoOptions(drafters=(), prefer="best")
     with pytest.raises(ValueError, match="prefer"):
         AutoOptions(prefer="shortest")  # type: ignore[arg-type]
+
+
+def sure(token_ids: list[int], chance: float) -> Draft:
+    return Draft(token_ids, confidences=[chance] * len(token_ids))
+
+
+def test_guess_expected_to_bring_most_wins_whether_it_says_how_sure_it_is_or_how_long_its_match() -> None:
+    auto, _ = auto_of(sure([1], 0.9), sure([2, 2], 0.8))
+    assert auto.draft([0], 5).drafter == "drafter 1"
+    auto, _ = auto_of(Draft([1], match_length=20), sure([2], 0.8))
+    assert auto.draft([0], 5).drafter == "drafter 0"
+    auto, _ = auto_of(Draft([1], match_length=1), sure([2], 0.8))
+    assert auto.draft([0], 5).drafter == "drafter 1"
+
+
+def test_drafter_that_has_been_wrong_loses_to_one_that_has_been_right() -> None:
+    auto, _ = auto_of(sure([1, 1], 0.9), sure([2, 2], 0.5))
+    for _ in range(20):
+        auto.accept(auto.draft([0], 5), 0)
+    assert auto.draft([0], 5).drafter == "drafter 1"
+    for _ in range(20):
+        auto.accept(auto.draft([0], 5), 2)
+    assert auto.draft([0], 5).drafter == "drafter 1"
+
+
+def test_guess_that_was_not_taken_is_judged_by_the_tokens_that_were_accepted() -> None:
+    auto, _ = auto_of(sure([1, 1, 1], 0.6), sure([1, 2], 0.6))
+    for _ in range(9):
+        draft = auto.draft([0], 5)
+        assert draft.drafter == "drafter 0"
+        auto.accept(draft, 3)
+    first, second = (auto._acceptance.chances(guess)[0] for _, guess in auto._guesses)
+    assert first > 0.8
+    assert second == pytest.approx(0.55, abs=0.05)  # one of two was right each time
+
+
+def test_what_became_of_a_guess_that_went_another_way_where_the_text_is_not_known_is_not_held_against_it() -> None:
+    auto, _ = auto_of(sure([1, 2, 3], 0.6), sure([1, 5], 0.6))
+    auto.accept(auto.draft([0], 5), 1)
+    first, second = (auto._acceptance.chances(guess)[0] for _, guess in auto._guesses)
+    assert second > 0.62
+    assert first < 0.6
+
+
+def test_reset_and_clone_forget_what_was_learned() -> None:
+    auto, _ = auto_of(sure([1, 1], 0.9), sure([2, 2], 0.8))
+    for _ in range(2):
+        auto.accept(auto.draft([0], 5), 0)
+    assert auto.draft([0], 5).drafter == "drafter 1"
+    assert auto.clone().draft([0], 5).drafter == "drafter 0"
+    auto.reset()
+    assert auto.draft([0], 5).drafter == "drafter 0"

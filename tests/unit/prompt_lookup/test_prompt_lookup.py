@@ -65,7 +65,7 @@ def test_confidence_falls_where_earlier_occurrences_disagree():
     divided = PromptLookupDrafter(1, 1).draft([4, 1, 9, 3, 5, 1, 2, 3, 1], 2)
     assert list(unanimous.token_ids) == list(divided.token_ids) == [2, 3]
     assert unanimous.confidences[0] > divided.confidences[0]
-    assert unanimous.confidences[1] == divided.confidences[1]
+    assert unanimous.confidences[1] > divided.confidences[1]
 
 
 def test_match_is_counted_beyond_the_ngram_up_to_32_tokens():

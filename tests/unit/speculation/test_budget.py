@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cera_core.drafter import Draft
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.generation_options import DEFAULT_MAX_DRAFT_TOKENS, GenerationOptions
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.costs import PRIOR_COST_OF_A_ROW, RoundCosts
 
 
@@ -29,6 +30,11 @@ def test_cost_is_unknown_without_a_plain_step() -> None:
 
 def test_cost_of_what_was_not_measured_is_on_the_line_through_its_neighbours() -> None:
     assert costs_of({1: 2.0, 3: 4.0, 5: 10.0}).steps(6) == pytest.approx([1, 1.5, 2, 3.5, 5, 5 + PRIOR_COST_OF_A_ROW])
+
+
+def test_cost_past_what_was_measured_rises_as_before_but_no_more_than_is_likely() -> None:
+    assert costs_of({1: 1.0, 3: 1.1}).steps(5) == pytest.approx([1, 1.05, 1.1, 1.15, 1.2])
+    assert costs_of({1: 1.0, 2: 2.0}).steps(4) == pytest.approx([1, 2, 2.12, 2.24])
 
 
 def test_cost_of_a_further_row_is_guessed_where_only_a_step_was_measured() -> None:
@@ -181,7 +187,7 @@ def test_drafter_that_is_slow_and_brings_nothing_is_asked_seldom() -> None:
         if budget.num_wanted():
             num_asked += 1
             budget.observe_asked(0.001)  # a tenth of a step
-    assert num_asked == 100  # at 1 % of the time
+    assert num_asked == 1 + 100  # at 1 % of the time, after the first time, which may have been the prompt
     assert budget.why_none_wanted == "asking the drafter costs more than it brings"
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from cera_core.drafter import Draft
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.generation_options import GenerationOptions
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import first_tokens
 

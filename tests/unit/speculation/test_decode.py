@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from cera_core.drafter import Draft, Drafter
+from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.guard import GuardedDrafter
 from cera_core.errors import ModelError
 from cera_core.generation_options import GenerationOptions
 from cera_core.specs import RoundEvent
-from cera_core.speculation.budget import Acceptance, DraftBudget
+from cera_core.speculation.budget import DraftBudget
 from cera_core.speculation.context import Context
 from cera_core.speculation.costs import RoundCosts
 from cera_core.speculation.decode import DecodeLoop, Emission, first_tokens
