@@ -11,12 +11,13 @@ from cera_core.testing import ModelSuite
 from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
 from support.tiny_blocks import LIMITED
+from support.tiny_blocks import ARCHITECTURES
 from support.tiny_gguf import write_tiny_gguf
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("contract") / "tiny.gguf")
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_gguf(tmp_path_factory.mktemp("contract") / "tiny.gguf", architecture=request.param)
 
 
 class TestNumpyModel(ModelSuite):
