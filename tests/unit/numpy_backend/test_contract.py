@@ -10,8 +10,7 @@ from cera_core.modelfile.gguf import open_model_file
 from cera_core.testing import ModelSuite
 from cera_numpy.execution import Execution
 from cera_numpy.model import NumpyModel
-from support.tiny_blocks import LIMITED
-from support.tiny_blocks import ARCHITECTURES
+from support.tiny_blocks import ARCHITECTURES, LIMITED
 from support.tiny_gguf import write_tiny_gguf
 
 
@@ -20,16 +19,15 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return write_tiny_gguf(tmp_path_factory.mktemp("contract") / "tiny.gguf", architecture=request.param)
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["default", "exact"])
+def loaded(request: pytest.FixtureRequest, file: Path) -> NumpyModel:
+    return NumpyModel(open_model_file(file), Execution(exact=request.param))
+
+
 class TestNumpyModel(ModelSuite):
     @pytest.fixture
-    def model(self, file: Path) -> NumpyModel:
-        return NumpyModel(open_model_file(file))
-
-
-class TestExactMode(ModelSuite):
-    @pytest.fixture
-    def model(self, file: Path) -> NumpyModel:
-        return NumpyModel(open_model_file(file), Execution(exact=True))
+    def model(self, loaded: NumpyModel) -> NumpyModel:
+        return loaded
 
 
 @pytest.mark.parametrize("architecture", LIMITED)
