@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from statistics import median
 
 PRIOR_COST_OF_A_ROW = 0.12
 """What one more row costs, in single steps, until it was measured."""
 _SHORTEST_LONG_CONTEXT = 512  # tokens; costs of shorter contexts are alike
 _NUM_SAMPLES = 7
 _MAX_SAMPLE_AGE = 512  # forwards; after that a cost is guessed from its neighbours again, so one bad sample cannot stay
+_MAX_ROUNDS_WITHOUT_STEP = 64  # after that a plain step is due: a drift of its cost would go unnoticed while drafts pay
 
 
 class RoundCosts:
@@ -40,8 +40,11 @@ class RoundCosts:
         return samples.medians() if samples else {}
 
     def steps(self, max_rows: int, position: int = 0) -> list[float] | None:
-        """Returns what forwards of 1 to `max_rows` rows cost, in plain steps; None until a plain step was measured."""
-        own = self.table(position)
+        """Returns what forwards of 1 to `max_rows` rows cost, in plain steps; None while a plain step is due."""
+        samples = self._contexts.get(_context(position))
+        if samples is None or samples.num_rounds_without_step >= _MAX_ROUNDS_WITHOUT_STEP:
+            return None
+        own = samples.medians()
         if 1 not in own:
             return None
         known = {**self._remembered, **self._nearest_steps(position), **_in_steps(own)}
@@ -65,17 +68,19 @@ class _Samples:
     """The recent samples of one context."""
 
     def __init__(self) -> None:
+        self.num_rounds_without_step = 0
         self._num_added = 0
         self._samples: dict[int, tuple[tuple[int, float], ...]] = {}
         self._medians: dict[int, tuple[int, float]] = {}
 
     def add(self, num_rows: int, seconds: float) -> None:
         self._num_added += 1
-        oldest = self._num_added - _MAX_SAMPLE_AGE
+        self.num_rounds_without_step = 0 if num_rows == 1 else self.num_rounds_without_step + 1
+        oldest = self._num_added - (2 * _MAX_ROUNDS_WITHOUT_STEP if num_rows == 1 else _MAX_SAMPLE_AGE)
         recent = [sample for sample in self._samples.get(num_rows, ()) if sample[0] >= oldest]
         samples = (*recent[1 - _NUM_SAMPLES :], (self._num_added, seconds))
         self._samples[num_rows] = samples
-        self._medians[num_rows] = self._num_added, median(seconds for _, seconds in samples)
+        self._medians[num_rows] = self._num_added, _median(sorted([seconds for _, seconds in samples]))
 
     def medians(self) -> dict[int, float]:
         oldest = self._num_added - _MAX_SAMPLE_AGE
@@ -84,6 +89,12 @@ class _Samples:
     def median(self, num_rows: int) -> float | None:
         when, seconds = self._medians.get(num_rows, (-_MAX_SAMPLE_AGE, 0.0))
         return seconds if when >= self._num_added - _MAX_SAMPLE_AGE else None
+
+
+def _median(values: list[float]) -> float:
+    """Returns the middle of sorted values: a third of the time of `statistics.median`, for it is taken each round."""
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def _context(position: int) -> int:

@@ -46,6 +46,7 @@ def test_number_of_drafters_kept() -> None:
     [
         f"the median of its last {costs._NUM_SAMPLES} forwards",
         f"older than {costs._MAX_SAMPLE_AGE} rounds",
+        f"After {costs._MAX_ROUNDS_WITHOUT_STEP} rounds in a row",
         f"taken for {costs.PRIOR_COST_OF_A_ROW} of a plain step",
         f"about {1 / (1 - acceptance._DECAY):.0f} tokens back",
         f"weighs as much as {acceptance._PRIOR_WEIGHT:.0f} tokens",

@@ -31,6 +31,10 @@ COSTS: dict[str, Cost] = {
     "step": lambda rows, position, noise: 1.0 if rows == 1 else 1.94 + 0.14 * (rows - 2),
     "noisy": lambda rows, position, noise: (1 + 0.12 * (rows - 1)) * (1 + 0.5 * noise.random() ** 4),
     "drifting": lambda rows, position, noise: (1 + 0.12 * (rows - 1)) * (1 + position / 2000),
+    "dearer rows in long texts": lambda rows, position, noise: (
+        1 + position / 4000 + (rows - 1) * (0.05 + position / 4000)
+    ),
+    "cheaper rows in long texts": lambda rows, position, noise: 1 + position / 300 + 0.5 * (rows - 1),
 }
 
 
@@ -72,6 +76,7 @@ class Simulation:
         position, spent = 0, 0.0
         while position < NUM_TOKENS:
             budget.observe_token(position)
+            budget.begin_round(position)
             position += 1
             draft, num_right = self._draft(budget, position, chance)
             cost = self.cost(1 + len(draft.token_ids), position, noise)
@@ -106,6 +111,20 @@ def test_adaptive_drafting_comes_within_5_percent_of_the_best_fixed_length(cost:
     best = max(speed(k) for k in (0, 1, 2, 4, 6, 8, 15))
 
     assert adaptive >= 0.95 * best
+
+
+def test_texts_of_two_lengths_in_turns_do_not_spoil_one_another() -> None:
+    """The sessions of an engine share what forwards cost; rows cheap in a short text may be dear in a long one."""
+    costs, chosen = RoundCosts(), []
+    for _ in range(5):
+        for length, cost_of_row in ((0, 0.05), (8192, 1.0)):
+            budget = DraftBudget(GenerationOptions(), costs, Acceptance())
+            budget.begin_round(length)
+            budget.observe_forward(1, STEP_SECONDS)
+            draft = Draft([WRONG] * 8, match_length=6)
+            chosen.append(budget.num_to_verify(draft))
+            budget.observe_forward(9, STEP_SECONDS * (1 + 8 * cost_of_row))
+    assert chosen[2:] == [8, 0] * 4  # before that, nothing was measured
 
 
 def test_the_gate_opens_within_a_few_tokens_when_copying_starts() -> None:

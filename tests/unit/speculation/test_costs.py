@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cera_core.speculation.costs import RoundCosts
+from cera_core.speculation.costs import _MAX_ROUNDS_WITHOUT_STEP, RoundCosts
 
 
 def test_contexts_are_apart_by_powers_of_two() -> None:
@@ -40,3 +40,36 @@ def test_what_is_remembered_holds_until_something_is_measured() -> None:
     assert costs.steps(8) == pytest.approx([1, 1.1, 1.2, 1.3, 1.475, 1.65, 1.825, 2.0])
     costs.observe(8, 30.0)
     assert (costs.steps(8) or [])[-1] == 3.0
+
+
+def test_a_plain_step_is_due_after_many_rounds_in_a_context() -> None:
+    costs = RoundCosts()
+    for position in (0, 5000):
+        costs.observe(1, 1.0, position)
+        costs.observe(2, 1.5, position)
+    for _ in range(_MAX_ROUNDS_WITHOUT_STEP - 2):
+        costs.observe(2, 1.5)
+    assert costs.steps(2) is not None
+    costs.observe(2, 1.5)
+    assert costs.steps(2) is None
+    assert costs.steps(2, 5000) is not None
+    costs.observe(1, 1.0)
+    assert costs.steps(2) == [1, 1.5]
+
+
+def test_plain_steps_measured_seldom_follow_a_drift() -> None:
+    costs = RoundCosts()
+    for seconds in (1.0, 1.0, 1.0, 2.0, 2.0, 2.0):
+        for _ in range(_MAX_ROUNDS_WITHOUT_STEP):
+            costs.observe(2, 1.5 * seconds)
+        costs.observe(1, seconds)
+    assert costs.steps(2) == [1, 1.5]
+
+
+def test_a_cost_is_the_median_of_its_samples() -> None:
+    costs = RoundCosts()
+    costs.observe(1, 1.0)
+    costs.observe(1, 4.0)
+    assert costs.seconds_of_a_step() == 2.5
+    costs.observe(1, 90.0)
+    assert costs.seconds_of_a_step() == 4.0
