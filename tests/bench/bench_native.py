@@ -1,11 +1,13 @@
 """Prints what the native backend costs: t(n) for n rows at two depths, prefill, load time and peak memory.
 
-    python tests/bench/bench_native.py MODEL.gguf ... [--shape-1b Q4_0 Q8_0 Q4_K] [--ik-python PYTHON]
+    python tests/bench/bench_native.py MODEL.gguf ... [--shape-1b Q4_0 Q8_0 Q4_K]
+        [--ik-python PYTHON] [--llama-python PYTHON]
 
-With `--ik-python`, the Python of an environment where `ik-llama-cpp-python` is installed, the same is measured on
-ik_llama.cpp in the same run. Each engine is a process of its own; samples alternate between them, and each is tagged
-with the round trip of a cache line between two cores, by which the two states of a virtual machine are told apart.
-Medians leave out samples whose threads had to wait for a core; the least of all samples is printed beside them.
+With `--ik-python` and `--llama-python`, the Pythons of environments where `ik-llama-cpp-python` and `llama-cpp-python`
+are installed, the same is measured on those engines in the same run, and each figure is compared with the better of
+them. Each engine is a process of its own; samples alternate between them, and each is tagged with the round trip of a
+cache line between two cores, by which the two states of a virtual machine are told apart. Medians leave out samples
+whose threads had to wait for a core; the least of all samples is printed beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 DEPTHS = (64, 1024)
-ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 16)
 PREFILL = 512
 TWO_CACHES = 200.0  # nanoseconds; above it the cores share no last-level cache
 BUSY_SHARE = 0.01
@@ -75,14 +76,14 @@ def take_sample(engine: Engine, samples: Samples, key: object, **command: object
         samples[engine.name, key, before].append(answer["seconds"] * 1e3)
 
 
-def measure(engines: Sequence[Engine], repeats: int) -> Samples:
+def measure(engines: Sequence[Engine], row_counts: Sequence[int], repeats: int) -> Samples:
     """Measures all engines, sample by sample in turn."""
     samples: Samples = defaultdict(list)
     for depth in DEPTHS:
         for engine in engines:
             engine.ask(do="fill", depth=depth)
         for _ in range(repeats):
-            for rows in ROWS:
+            for rows in row_counts:
                 for engine in engines:
                     take_sample(engine, samples, (depth, rows), do="rows", depth=depth, rows=rows)
     for _ in range(max(2, repeats // 4)):
@@ -91,7 +92,7 @@ def measure(engines: Sequence[Engine], repeats: int) -> Samples:
     return samples
 
 
-def print_results(path: Path, engines: Sequence[Engine], samples: Samples) -> None:
+def print_results(path: Path, engines: Sequence[Engine], row_counts: Sequence[int], samples: Samples) -> None:
     """Prints medians, spread and ratios, one table for each state of the machine."""
     for engine in engines:
         print(f"{path.name}, {engine.name}: " + ", ".join(f"{key} {value}" for key, value in engine.info.items()))
@@ -99,7 +100,7 @@ def print_results(path: Path, engines: Sequence[Engine], samples: Samples) -> No
         print(f"state: {state}")
         for depth in DEPTHS:
             for engine in engines:
-                row = (cell(samples, engine.name, depth, rows, state) for rows in ROWS)
+                row = (cell(samples, engine.name, depth, rows, state) for rows in row_counts)
                 print(f"  depth {depth:5} {engine.name:8} " + " ".join(row))
         for engine in engines:
             if times := samples.get((engine.name, "prefill", state)):
@@ -120,18 +121,61 @@ def cell(samples: Samples, name: str, depth: int, rows: int, state: str) -> str:
     return f"{rows}: {median:.1f} (n={len(times)} ±{spread / 2:.0%}{ratio})"
 
 
+def print_ratios(path: Path, engines: Sequence[Engine], samples: Samples) -> None:
+    """Prints the first engine's figures beside the best of the others, and what depth adds to its own."""
+    own, *peers = engines
+    for state in sorted({state for _, _, state in samples}):
+        times = {(name, key): middle(values, state) for (name, key, of), values in samples.items() if of == state}
+        rows = [rows for depth, rows in sorted({key for _, key in times if key != "prefill"}) if depth == DEPTHS[0]]
+        print(f"ratios, {state}: time of the best other engine / time of {own.name}")
+        for key in [*((depth, count) for depth in DEPTHS for count in rows), "prefill"]:
+            others = {peer.name: times[peer.name, key] for peer in peers if (peer.name, key) in times}
+            if others and (own.name, key) in times:
+                best = min(others, key=others.__getitem__)
+                print(f"  {key}: {others[best] / times[own.name, key]:.2f} ({best})")
+        for count in rows:
+            near, far = (times.get((own.name, (depth, count))) for depth in DEPTHS)
+            if near and far:
+                print(f"  {own.name}, {count} rows: depth {DEPTHS[1]} adds {far / near - 1:.0%}")
+    for engine in engines:
+        share = engine.info["peak MB"] * 2**20 / path.stat().st_size
+        print(f"  {engine.name}: load {engine.info['load s']} s, peak memory {share:.2f} of the file")
+
+
+def middle(values: Sequence[float], state: str) -> float:
+    """Returns the median, of all samples the least."""
+    return min(values) if state == LEAST else statistics.median(values)
+
+
 def write_1b_shape(directory: Path, quantisation: str) -> Path:
-    """Writes a file with the shape of Llama-3.2-1B and seeded random weights."""
+    """Writes a file with the shape of Llama-3.2-1B and seeded random weights, types mixed as llama.cpp's tool does.
+
+    The embedding, which is the head too, is Q6_K in 4-bit files; `Q4_K` is the mixture called Q4_K_M.
+    """
     sys.path.insert(0, str(TESTS))
     from support.tiny_gguf import write_tiny_gguf
 
     path = directory / f"1b-{quantisation}.gguf"
     if not path.exists():
         write_tiny_gguf(
-            path, quantisation=quantisation, vocab_size=49152, num_layers=16, hidden_size=2048, num_heads=32,
-            num_kv_heads=8, feed_forward_size=8192, context_length=4096, rope_freq_base=500_000.0,
+            path, quantisation=quantisation, quantisation_of=mixture(quantisation), vocab_size=128_256, num_layers=16,
+            hidden_size=2048, num_heads=32, num_kv_heads=8, feed_forward_size=8192, context_length=4096,
+            rope_freq_base=500_000.0, rope_factors=True,
         )  # fmt: skip
     return path
+
+
+def mixture(quantisation: str, num_layers: int = 16) -> dict[str, str]:
+    """Returns which tensors have another type than the rest."""
+    if not quantisation.startswith("Q4"):
+        return {}
+    finer = {"token_embd.weight": "Q6_K"}
+    if quantisation == "Q4_K":
+        eighth = num_layers // 8
+        for layer in range(num_layers):
+            if layer < eighth or layer >= 7 * eighth or (layer - eighth) % 3 == 2:
+                finer |= {f"blk.{layer}.{name}.weight": "Q6_K" for name in ("attn_v", "ffn_down")}
+    return finer
 
 
 def main() -> None:
@@ -141,18 +185,33 @@ def main() -> None:
     parser.add_argument("--shape-1b", nargs="*", default=[], metavar="TYPE")
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()), help="for the files it writes")
     parser.add_argument("--ik-python")
+    parser.add_argument("--llama-python")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=12)
+    parser.add_argument("--rows", nargs="*", type=int, default=[1, 2, 3, 4, 5, 6, 8, 12, 16])
     arguments = parser.parse_args()
-    workers = {"native": [sys.executable, str(Path(__file__).with_name("native_worker.py"))]}
-    if arguments.ik_python:
-        workers["ik"] = [arguments.ik_python, str(Path(__file__).with_name("ik_worker.py"))]
     generated = [write_1b_shape(arguments.directory, name) for name in arguments.shape_1b]
     for path in [*arguments.models, *generated]:
-        engines = [Engine(name, [*command, str(path), str(arguments.threads)]) for name, command in workers.items()]
-        print_results(path, engines, measure(engines, arguments.repeats))
+        engines = [
+            Engine(name, [python, str(TESTS / "bench" / worker), str(path), str(arguments.threads), *options])
+            for name, (python, worker, *options) in contestants(arguments).items()
+        ]
+        samples = measure(engines, arguments.rows, arguments.repeats)
+        print_results(path, engines, arguments.rows, samples)
+        print_ratios(path, engines, samples)
         for engine in engines:
             engine.close()
+
+
+def contestants(arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """Returns for each engine the Python it runs on, its worker and the worker's options."""
+    found = {"native": [sys.executable, "native_worker.py"]}
+    if arguments.ik_python:
+        found["ik"] = [arguments.ik_python, "ik_worker.py"]
+    if arguments.llama_python:
+        found["llama"] = [arguments.llama_python, "llama_cpp_worker.py", "plain"]
+        found["llama-fa"] = [arguments.llama_python, "llama_cpp_worker.py", "flash"]
+    return found
 
 
 if __name__ == "__main__":

@@ -42,6 +42,8 @@ BLOCK_LAYOUTS: Mapping[Type, BlockLayout] = {
     Type.IQ4_NL: BlockLayout(scale=0),
     Type.IQ4_XS: BlockLayout(scale=0),
 }
+# Rows of a larger tensor repeat: a file of a thousand million weights is written in seconds.
+MOST_DISTINCT = 1 << 20
 WEIGHT_TYPES = (*QUANTISABLE, *BLOCK_LAYOUTS, Type.IQ1_M, Type.NVFP4)
 
 
@@ -54,6 +56,9 @@ def random_weights(
     rng: np.random.Generator, shape: tuple[int, ...], weight_type: Type, deviation: float
 ) -> NDArray[Any]:
     """Makes a tensor of this shape whose weights, as stored, have about this standard deviation and mean 0."""
+    if len(shape) == 2 and shape[0] * shape[1] > MOST_DISTINCT:
+        distinct = random_weights(rng, (MOST_DISTINCT // shape[1], shape[1]), weight_type, deviation)
+        return np.resize(distinct, (shape[0], distinct.shape[1]))
     if weight_type in QUANTISABLE:
         weights = rng.standard_normal(shape, np.float32) * np.float32(deviation)
         return gguf.quantize(weights, weight_type)
