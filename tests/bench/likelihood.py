@@ -2,9 +2,9 @@
 
     python tests/bench/likelihood.py smollm2-135m qwen2.5-coder-0.5b --llama-cpp-python PYTHON
 
-The text is the beginning of a page of the documentation. PYTHON is an interpreter that has `xllamacpp`; without it
-llama.cpp is left out. Prints the mean negative log-likelihood of a token, and the cosine between the rows of logits of
-native and NumPy.
+The text is the beginning of a page of the documentation, or of `--text FILE`. PYTHON is an interpreter that has
+`xllamacpp`; without it llama.cpp is left out. Prints the mean negative log-likelihood of a token, and the cosine between
+the rows of logits of native and NumPy.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def of_llama_cpp(python: str, path: Path, ids: list[int], vocab_size: int) -> fl
     return -float(np.mean(json.loads(output)["log_probabilities"]))
 
 
-def report(name: str, num_tokens: int, llama_cpp_python: str | None) -> str:
+def report(name: str, text: str, num_tokens: int, llama_cpp_python: str | None) -> str:
     path = resolve(name)
     with open_model_file(path) as model_file:
-        ids = load_tokenizer(model_file).encode(TEXT.read_text(encoding="utf-8"))[:num_tokens]
+        ids = load_tokenizer(model_file).encode(text)[:num_tokens]
     rows = {backend: all_rows(cera_core.load_model(path, backend=backend), ids) for backend in ("native", "numpy")}
     alike = cosines(rows["native"], rows["numpy"])
     likelihoods = {backend: negative_log_likelihood(of_backend, ids) for backend, of_backend in rows.items()}
@@ -72,14 +72,16 @@ def report(name: str, num_tokens: int, llama_cpp_python: str | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+")
+    parser.add_argument("--text", type=Path, default=TEXT)
     parser.add_argument("--tokens", type=int, default=448)
     parser.add_argument("--llama-cpp-python")
     arguments = parser.parse_args()
     peer = " llama.cpp (native is) |" if arguments.llama_cpp_python else ""
     print(f"| model | tokens | native | NumPy (native is) |{peer} cosine: mean (lowest) | same likeliest token |")
     print("|---" * (7 if peer else 6) + "|")
+    text = arguments.text.read_text(encoding="utf-8")
     for name in arguments.models:
-        print(report(name, arguments.tokens, arguments.llama_cpp_python), flush=True)
+        print(report(name, text, arguments.tokens, arguments.llama_cpp_python), flush=True)
 
 
 if __name__ == "__main__":
