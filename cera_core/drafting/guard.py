@@ -98,17 +98,20 @@ class GuardedDrafter(Drafter):
             self._settle(num_faults)
 
     def judge_pace(self, is_too_slow: Callable[[float], bool]) -> None:
-        """Counts a last guess that took too long, given in seconds; of a group each member is judged by its own."""
+        """Ends a drafter whose last few guesses, given in seconds, all took too long; of a group each member by itself.
+
+        A single one may have been the machine's fault, and is none of the drafter.
+        """
         for member in self._members():
             member.judge_pace(is_too_slow)
         seconds, self._seconds_of_guess = self._seconds_of_guess, 0.0
         if self._members() or not is_too_slow(seconds):
             self._num_slow_guesses = 0
             return
-        self._fault("slow", f"took {1e3 * seconds:.0f} ms for a guess, more than a plain step and than it saves")
         self._num_slow_guesses += 1
-        if self._num_slow_guesses >= MAX_CONSECUTIVE_FAULTS:
-            self._quarantine("was slower than plain decoding", self._num_slow_guesses)
+        if self._num_slow_guesses == MAX_CONSECUTIVE_FAULTS:
+            self.num_faults["slow"] += self._num_slow_guesses
+            self._quarantine(f"was slower than plain decoding ({1e3 * seconds:.0f} ms a guess)", self._num_slow_guesses)
 
     def reset(self) -> None:
         """Forgets the session, and gives the drafter another chance."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,9 +159,12 @@ def test_drafter_slower_than_plain_decoding_is_said_once_and_ended(
         drafted = answer(engine, "slow")
     assert drafted.token_ids == plain.token_ids
     assert drafted.stats.drafters["slow"].num_faults == {"slow": 3}
-    first, last = (message for message in caplog.messages if message.startswith("The drafter"))
-    assert first.startswith("The drafter 'slow' of mischief-maker 6.6 took ")
-    assert "was slower than plain decoding 3 times in a row and is not asked again" in last
+    (message,) = (message for message in caplog.messages if message.startswith("The drafter"))
+    assert re.match(
+        r"The drafter 'slow' of mischief-maker 6\.6 was slower than plain decoding \(\d+ ms a guess\) 3 times in a row "
+        "and is not asked again",
+        message,
+    )
 
 
 def test_slow_drafter_costs_a_few_guesses_at_most(engine: Engine) -> None:

@@ -406,3 +406,24 @@ def test_group_says_why_nobody_guessed(answers: list[Any], reason: str) -> None:
 
 def test_guard_is_a_drafter() -> None:
     assert isinstance(guarded([]), Drafter)
+
+
+def slow_guesses(drafter: GuardedDrafter, *are_slow: bool) -> None:
+    for is_slow in are_slow:
+        drafter.draft([0], 5)
+        drafter.judge_pace(lambda seconds, is_slow=is_slow: seconds > 0 and is_slow)
+
+
+def test_slow_guess_now_and_then_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    drafter = guarded([1])
+    slow_guesses(drafter, *[True, True, False] * 5)
+    assert (drafter.num_faults, drafter.is_quarantined, caplog.messages) == ({}, False, [])
+
+
+def test_guesses_that_are_slow_in_a_row_end_the_drafter_until_reset() -> None:
+    drafter = guarded([1])
+    slow_guesses(drafter, *[True] * 3)
+    assert (drafter.num_faults, drafter.is_quarantined) == ({"slow": 3}, True)
+    drafter.reset()
+    slow_guesses(drafter, True, True)
+    assert not drafter.is_quarantined
