@@ -3,8 +3,8 @@
     python tests/bench/likelihood.py smollm2-135m qwen2.5-coder-0.5b --llama-cpp-python PYTHON
 
 The text is the beginning of a page of the documentation, or of `--text FILE`. PYTHON is an interpreter that has
-`xllamacpp`; without it llama.cpp is left out. Prints the mean negative log-likelihood of a token, and the cosine between
-the rows of logits of native and NumPy.
+`xllamacpp`; without it llama.cpp is left out. Prints the mean negative log-likelihood of a token, and the cosine
+between the rows of logits of native and NumPy.
 """
 
 from __future__ import annotations
