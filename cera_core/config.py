@@ -24,7 +24,7 @@ from cera_core.config_layers import (
     layer_of,
     tree_of,
 )
-from cera_core.generation_options import GenerationOptions, OptionalInt
+from cera_core.generation_options import GenerationOptions, OptionalInt, OptionalText
 from cera_core.registry import AUTO
 from cera_core.validation import validated
 
@@ -52,6 +52,15 @@ class Config(BaseModel):
         default=True,
         description="Measure once for a model file what forwards of several rows cost here, for 0.3 seconds when "
         "drafting begins, and keep it in the cache.",
+    )
+    memory: OptionalText = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        description="Draft from earlier answers too: the name under which they are remembered, of letters, digits, "
+        "'.', '_' and '-'. `none` is off.",
+    )
+    memory_max_bytes: int = Field(
+        default=64 * 2**20, ge=0, description="The most that a memory of earlier answers takes; the oldest go first."
     )
     disabled_plugins: tuple[str, ...] = Field(
         default=(), description="Plugins to leave out, by entry-point name; in text separated by commas."

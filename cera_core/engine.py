@@ -13,6 +13,7 @@ from cera_core.calibration import FILE_NAME, Calibration, calibration_key
 from cera_core.config import Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
+from cera_core.drafting.memory import Memory, memory_path
 from cera_core.errors import InvalidInputError
 from cera_core.generation import Generation, TokenStream, collected
 from cera_core.generation_options import GenerationOptions
@@ -46,6 +47,7 @@ class Engine:
         config: The settings it was made with.
         chat_template: How the model wants conversations written; None if the file does not say.
         plugins: Everything that is installed.
+        memory: Of earlier answers, shared by the sessions; None unless the settings name one.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Engine:
             vocab_size=model.config.vocab_size,
             tokenizer_fingerprint=tokenizer.fingerprint,
         )
+        self.memory = self._remembered(config)
         self._named: dict[str, Drafter | None] = {}
         self._choice = drafter if drafter is not None else config.drafter
         self.drafter = drafter if drafter is not None else self._drafter_named(config.drafter)
@@ -94,7 +97,24 @@ class Engine:
             costs=self._calibration.costs if self._calibration and drafter not in (None, NONE) else self._costs,
             observers=self._observers,
             make_drafter=self._drafter_named,
+            memory=self.memory,
         )
+
+    def save_memory(self) -> None:
+        """Writes the memory of earlier answers into the user's cache folder, if the settings name one.
+
+        Raises:
+            InvalidInputError: It cannot be written.
+        """
+        if self.memory is not None and self.config.memory is not None:
+            self.memory.save(memory_path(self.config.memory))
+
+    def _remembered(self, config: Config) -> Memory | None:
+        if config.memory is None:
+            return None
+        memory = Memory(self.tokenizer.fingerprint, config.memory_max_bytes)
+        memory.load(memory_path(config.memory))
+        return memory
 
     def generate(self, prompt: str | Sequence[int], **options: Any) -> Generation:
         """Continues a prompt.
@@ -174,7 +194,8 @@ def load(
         config: Settings in place of those that would be read, or the `cera.toml` to read.
         backend_options: Options of the backend.
         drafter_options: Options of the drafter.
-        **options: Defaults of a generation, as in `GenerationOptions`, and `context_length`.
+        **options: Defaults of a generation, as in `GenerationOptions`, `context_length`, `memory` and
+            `memory_max_bytes`.
 
     Raises:
         CeraError: Something cannot be found, read or used; the message says what and what to do.
@@ -261,8 +282,9 @@ def _effective(
         arguments["drafter"] = NONE
     elif isinstance(drafter, str) and drafter != AUTO:
         arguments["drafter"] = drafter
-    if "context_length" in options:
-        arguments["context_length"] = options.pop("context_length")
+    for name in ("context_length", "memory", "memory_max_bytes"):
+        if name in options:
+            arguments[name] = options.pop(name)
     if options:
         arguments["generation"] = options
     if backend_options:

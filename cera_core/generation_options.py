@@ -35,6 +35,8 @@ TokenId = Annotated[Int, Field(ge=0)]
 Float = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
 OptionalInt = Annotated[Int | None, BeforeValidator(_none_from_text)]
 """A whole number, or None, which a file, a variable or a flag writes as the text `none`."""
+OptionalText = Annotated[str | None, BeforeValidator(_none_from_text)]
+"""A text, or None, written likewise."""
 
 
 class GenerationOptions(BaseModel):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cera_core.drafter import Drafter
 from cera_core.drafting.acceptance import Acceptance
+from cera_core.drafting.memory import NGRAM, Memory
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError, SessionBusyError
 from cera_core.generation import Generation, Outcome, Token, TokenStream, collected, handed_out
@@ -58,6 +59,7 @@ class Session:
         costs: What forwards cost, as learned by other sessions of this model.
         observers: Plugins that watch.
         make_drafter: Makes a drafter of a name, for `generate(drafter="...")`.
+        memory: Of earlier answers: is drafted from, and takes what is generated here.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Session:
         costs: RoundCosts | None = None,
         observers: Observers | None = None,
         make_drafter: Callable[[str], Drafter | None] | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
@@ -78,7 +81,8 @@ class Session:
         self._costs = costs or RoundCosts()
         self._observers = observers
         self._context = Context(model, new_state(model, max_seq_len))
-        self._drafters = SessionDrafters(model.config.vocab_size, make_drafter)
+        self._memory = memory
+        self._drafters = SessionDrafters(model.config.vocab_size, make_drafter, memory)
         self._default_drafter = drafter
         self._lock = threading.Lock()
         self._is_cancelled = threading.Event()
@@ -243,6 +247,8 @@ class Session:
                 self._context.truncate(num_prompt_tokens + len(outcome.token_ids))  # what was not handed out
                 if outcome.finish_reason == "error":
                     self._context.next_row = None  # it may be what failed: the next generation asks the model again
+                if self._memory is not None:
+                    self._memory.add(self._context.history.view()[max(num_prompt_tokens - NGRAM, 0) :])
                 if drafting:
                     count_faults(outcome.stats, drafting.drafter)
                 outcome.finish()

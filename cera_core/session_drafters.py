@@ -10,6 +10,7 @@ from cera_core.drafter import Drafter
 from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.auto import AutoDrafter
 from cera_core.drafting.guard import GuardedDrafter
+from cera_core.drafting.memory import Memory, MemoryDrafter
 from cera_core.drafting.prediction import PredictionDrafter
 from cera_core.errors import InvalidInputError
 from cera_core.registry import NONE
@@ -43,11 +44,18 @@ class SessionDrafters:
     Args:
         vocab_size: Number of token ids of the model.
         make_drafter: Makes a drafter of a name; None where there are no names.
+        memory: Of earlier answers, asked beside whichever drafter is chosen.
     """
 
-    def __init__(self, vocab_size: int, make_drafter: Callable[[str], Drafter | None] | None = None) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        make_drafter: Callable[[str], Drafter | None] | None = None,
+        memory: Memory | None = None,
+    ) -> None:
         self._vocab_size = vocab_size
         self._make_drafter = make_drafter
+        self._memory = memory
         self._kept: dict[object, Drafting] = {}
 
     def chosen(self, choice: DrafterChoice) -> Drafting | None:
@@ -80,13 +88,17 @@ class SessionDrafters:
 
     def fresh(self) -> SessionDrafters:
         """Makes the drafters of another session."""
-        return SessionDrafters(self._vocab_size, self._make_drafter)
+        return SessionDrafters(self._vocab_size, self._make_drafter, self._memory)
 
     def _made(self, choice: str | Drafter) -> Drafting:
         check_is_choice(choice)
         drafter = self._named(choice) if isinstance(choice, str) else choice
         name = choice if isinstance(choice, str) else type(choice).__name__
-        return Drafting(choice, GuardedDrafter(name, drafter, self._vocab_size).clone())
+        own = GuardedDrafter(name, drafter, self._vocab_size).clone()
+        if self._memory is None:
+            return Drafting(choice, own)
+        remembering = GuardedDrafter("memory", MemoryDrafter(self._memory), self._vocab_size)
+        return Drafting(choice, GuardedDrafter(name, AutoDrafter([own, remembering]), self._vocab_size))
 
     def _named(self, name: str) -> Drafter:
         drafter = self._make_drafter(name) if self._make_drafter else None

@@ -45,6 +45,7 @@ class Conversation:
         writer = AnswerWriter(show_drafts=self._show_drafts)
         stream = self._engine.stream_chat(messages, session=self._session)
         generation = write_answer(stream, self._session, writer)
+        self._engine.save_memory()
         self._messages = [*messages, {"role": "assistant", "content": generation.text}]
         if self._show_drafts:
             write_summary(generation, writer, is_exact=self._engine.model.batch_invariant)

@@ -73,6 +73,12 @@ def _engine_flags(
         str | None,
         _engine_flag("--context-length", metavar="INTEGER", help="The most tokens of prompt and answer together."),
     ] = None,
+    memory: Annotated[
+        str | None,
+        _engine_flag(
+            "--memory", metavar="NAME", help="Draft from earlier answers kept under this name, and keep this."
+        ),
+    ] = None,
     backend_option: Annotated[
         list[str] | None,
         _engine_flag("--backend-option", metavar="KEY=VALUE", help="An option of the backend; may be repeated."),

@@ -64,6 +64,7 @@ def run(
     prediction = None if draft_from is None else read_text(None, draft_from)
     stream = _stream(engine, session, text, system, raw=raw, prediction=prediction)
     generation = write_answer(stream, session, None if as_json else writer)
+    engine.save_memory()
     if as_json:
         write_json(_as_dict(engine, generation))
     elif show_drafts:

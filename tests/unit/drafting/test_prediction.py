@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
+
 import pytest
 
 from cera_core import InvalidInputError, Session
@@ -38,6 +41,38 @@ def test_the_prediction_is_followed_while_it_agrees() -> None:
 )
 def test_drafting_goes_on_behind_a_local_difference(answer: list[int], expected: list[int]) -> None:
     assert drafted([1, 2, 3, 4, 5, 6, 7], answer) == expected
+
+
+LINES = [[100 + line, 1, 2, 3, 200 + line, 4, 5, 6, 7] for line in range(12)]
+"""Lines that begin, and go on in the middle, each with a token of its own."""
+
+
+def accepted_share(prediction: list[int], answer: list[int]) -> float:
+    """Returns the share of an answer that drafts of a prediction get right, if each is verified."""
+    drafter, num_accepted, position = PredictionDrafter(prediction, 0), 0, 0
+    while position < len(answer):
+        position += 1
+        for token_id in drafter.draft(answer[:position], 8).token_ids:
+            if position == len(answer) or answer[position] != token_id:
+                break
+            position += 1
+            num_accepted += 1
+    return num_accepted / len(answer)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda lines: [[*line[:3], 999, *line[4:]] if at % 3 == 0 else line for at, line in enumerate(lines)],
+        lambda lines: [*lines[:4], [900, 901, 902, 903], *lines[4:]],
+        lambda lines: [*lines[:4], *lines[7:]],
+        lambda lines: [*lines[:2], *lines[5:9], *lines[2:5], *lines[9:]],
+    ],
+    ids=["words edited", "a line inserted", "lines deleted", "lines moved"],
+)
+def test_most_of_an_edited_text_is_drafted_right(edit: Callable[[list[list[int]]], list[list[int]]]) -> None:
+    share = accepted_share([*chain.from_iterable(LINES)], [*chain.from_iterable(edit(LINES))])
+    assert share > 0.7
 
 
 def test_nothing_is_drafted_where_the_answer_has_left_the_prediction() -> None:
