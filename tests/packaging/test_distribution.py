@@ -93,6 +93,7 @@ class TestWheel:
         assert {name for name in found if name.endswith(".py")} == sources
         assert {Path(name).suffix for name in found} <= {".py", ".pyi", ".typed", ".toml", ".jinja"}
         assert "cera_core/py.typed" in found
+        assert {str(file.relative_to(ROOT)) for file in (ROOT / "cera_core").rglob("*.jinja")} <= found
         assert {name.partition("/")[0] for name in found} == {name.partition("/")[0] for name in sources}
 
     def test_has_no_module_called_plugins_or_tests(self, wheel: Path) -> None:
