@@ -25,6 +25,7 @@ BUILT_IN = {
     "run": "Answers one prompt.",
     "chat": "Talks with the model, turn by turn.",
     "bench": "Compares plain decoding with drafters on this machine.",
+    "verify": "Compares texts with and without drafts, token for token.",
     "replay": "Predicts from recorded texts what drafters would have brought.",
     "pull": "Fetches a model into the cache of this machine.",
     "models": "Lists the models that can be pulled, and those that are here.",

@@ -64,7 +64,7 @@ class CeraContestant:
         if not self._engine.model.supports_copy:
             return
         self._prompt = self._engine.session()
-        self._prompt.replace(self._prompt_ids([_message("user", task.turns[0])]))
+        self._prompt.replace(prompt_ids(self._engine, [_message("user", task.turns[0])]))
         self._prompt.prefill()
 
     def run(self, task: Task) -> list[Generation]:
@@ -74,17 +74,18 @@ class CeraContestant:
         generations = []
         for turn in task.turns:
             conversation.append(_message("user", turn))
-            session.replace(self._prompt_ids(conversation))
+            session.replace(prompt_ids(self._engine, conversation))
             generation = session.generate(drafter=self._drafter)
             conversation.append(_message("assistant", generation.text))
             generations.append(generation)
         return generations
 
-    def _prompt_ids(self, conversation: list[dict[str, str]]) -> list[int]:
-        """Returns the conversation as the model wants it; a model without a chat template gets the plain texts."""
-        if self._engine.chat_template is not None:
-            return self._engine.chat_ids(conversation)
-        return self._engine.tokenizer.encode("\n\n".join(message["content"] for message in conversation) + "\n\n")
+
+def prompt_ids(engine: Engine, conversation: Sequence[Mapping[str, str]]) -> list[int]:
+    """Returns a conversation as the model wants it; a model without a chat template gets the plain texts."""
+    if engine.chat_template is not None:
+        return engine.chat_ids(conversation)
+    return engine.tokenizer.encode("\n\n".join(message["content"] for message in conversation) + "\n\n")
 
 
 @dataclass(frozen=True, slots=True)
