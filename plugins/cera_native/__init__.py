@@ -31,6 +31,13 @@ class NativeOptions(PluginOptions):
         default=None,
         description="Instruction set of the kernels; by default CERA_NATIVE_ISA, else the fastest there is.",
     )
+    rewind_headroom: int = Field(
+        default=64,
+        ge=1,
+        le=65536,
+        description="By how many tokens a state can go back where a model has short convolutions; drafts are no longer "
+        "than that. Other models go back all the way.",
+    )
 
 
 def availability() -> str | None:

@@ -12,6 +12,8 @@ class State:
     @property
     def max_length(self) -> int: ...
     @property
+    def oldest(self) -> int: ...
+    @property
     def num_bytes(self) -> int: ...
 
 class Model:
@@ -24,6 +26,12 @@ class Model:
         instruction_set: str,
         num_threads: int,
         half_cache: bool,
+        embedding_scale: float = 1.0,
+        residual_scale: float = 1.0,
+        attention_scale: float = 0.0,
+        logit_divisor: float = 1.0,
+        gelu: bool = False,
+        rewind_headroom: int = 64,
     ) -> None: ...
     @property
     def instruction_set(self) -> str: ...
@@ -36,7 +44,10 @@ class Model:
         feed_forward_size: int,
         frequencies: NDArray[np.float64],
         interleaved: bool,
+        magnitude: float = 1.0,
+        window: int = 0,
     ) -> None: ...
+    def add_experts(self, num_experts: int, num_used: int, sigmoid_gating: bool) -> None: ...
     def set_tensor(
         self, layer: int, role: str, name: str, gguf_type: int, num_columns: int, data: NDArray[np.uint8]
     ) -> None: ...

@@ -96,12 +96,17 @@ class NativeModel(Model):
         """Cuts the state to its first `length` tokens."""
         native_state = _native_state(state)
         length = _as_length(length, "length")
-        if not 0 <= length <= native_state.seq_len:
-            raise RewindError(
-                f"A state of {native_state.seq_len} tokens can be cut to 0..{native_state.seq_len}, found {length}."
-            )
+        oldest = native_state.native.oldest
+        if not oldest <= length <= native_state.seq_len:
+            found = native_state.seq_len
+            raise RewindError(f"A state of {found} tokens can be cut to {oldest}..{found}, asked for {length}.")
         self._weights.truncate(native_state.native, length)
         native_state.seq_len = length
+
+    def rewind_headroom(self, state: InferenceState) -> int:
+        """Returns by how many tokens `truncate` can shorten the state now."""
+        native_state = _native_state(state)
+        return native_state.seq_len - native_state.native.oldest
 
     def copy_state(self, state: InferenceState) -> NativeState:
         """Makes an independent state with the same content."""

@@ -6,6 +6,7 @@ import pytest
 import cera_numpy
 from cera_core.modelfile.gguf import open_model_file
 from support.native import WEIGHT_TYPES, load, random_ids, skip_without_extension
+from support.tiny_blocks import ARCHITECTURES
 from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
@@ -31,7 +32,16 @@ def test_float_weights_differ_by_rounding_only(tmp_path, weight_type):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"architecture": "qwen2", "tied": False}, {"architecture": "qwen3"}, {"rope_factors": True}], ids=str
+    "arguments",
+    [
+        *({"architecture": name, "num_layers": 3} for name in ARCHITECTURES),
+        {"architecture": "qwen2", "tied": False},
+        {"rope_factors": True},
+        {"settings": {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}},
+        {"architecture": "gemma3", "settings": {"attention.sliding_window": 7}},
+        {"architecture": "lfm2moe", "num_layers": 4, "feed_forward_size": 80},
+    ],
+    ids=str,
 )
 def test_architectures_mean_the_same_to_both(tmp_path, arguments):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation="F32", **arguments)

@@ -113,9 +113,10 @@ CERA_INLINE Floats ExpUpToZero(Floats x) {
   return FromBits(AddInts(BitsOf(sum), ShiftLeft<23>(BitsOf(rounded))));
 }
 
-// Turns the visible scores of one query into weights e^(score - maximum).
-void ExponentiateScores(float* scores, int num_visible, float* maximum_of_all, float* sum_of_all) {
+// Turns the visible scores of one query, none before `first_visible`, into weights e^(score - maximum).
+void ExponentiateScores(float* scores, int first_visible, int num_visible, float* maximum_of_all, float* sum_of_all) {
   const int num_padded = RoundUpToLanes(num_visible), last = num_padded - kLanes;
+  for (int i = 0; i < first_visible; ++i) scores[i] = -__builtin_inff();
   for (int i = num_visible; i < num_padded; ++i) scores[i] = -__builtin_inff();
   Floats maxima = LoadFloats(scores);
   for (int i = kLanes; i < num_padded; i += kLanes) maxima = Max(maxima, LoadFloats(scores + i));
@@ -126,6 +127,7 @@ void ExponentiateScores(float* scores, int num_visible, float* maximum_of_all, f
     if (i == last) {
       for (int hidden = num_visible; hidden < num_padded; ++hidden) scores[hidden] = 0.0f;
     }
+    for (int hidden = i; hidden < i + kLanes && hidden < first_visible; ++hidden) scores[hidden] = 0.0f;
     sums = Add(sums, LoadFloats(scores + i));
   }
   *maximum_of_all = maximum;
@@ -215,7 +217,8 @@ void AttendChunk(const AttendArgs& args) {
   if (first == args.num_queries) return;
   ScoreAll<Element>(args, first);
   for (int query = first; query < args.num_queries; ++query) {
-    ExponentiateScores(args.scores + query * kChunkKeys, args.num_visible[query], result.maxima + query,
+    const int first_visible = args.first_visible == nullptr ? 0 : args.first_visible[query];
+    ExponentiateScores(args.scores + query * kChunkKeys, first_visible, args.num_visible[query], result.maxima + query,
                        result.sums + query);
   }
   const int stride = args.padded_head_dim;

@@ -54,19 +54,23 @@ void TranslateErrors(const std::exception_ptr& pointer, void*) {
 }
 
 std::unique_ptr<Model> MakeModel(int hidden_size, int head_dim, int vocab_size, float rms_eps,
-                                 const std::string& instruction_set, int num_threads, bool half_cache) {
+                                 const std::string& instruction_set, int num_threads, bool half_cache,
+                                 float embedding_scale, float residual_scale, float attention_scale,
+                                 float logit_divisor, bool gelu, int rewind_headroom) {
   if (num_threads < 1 || num_threads > kMostThreads) {
     throw Error("InvalidInputError", "The number of threads must lie between 1 and " + std::to_string(kMostThreads) +
                                          ", found " + std::to_string(num_threads) + ".");
   }
-  const ModelShape shape = {hidden_size, head_dim, vocab_size, rms_eps};
+  const ModelShape shape = {hidden_size,    head_dim,      vocab_size,      rms_eps, embedding_scale,
+                            residual_scale, logit_divisor, attention_scale, gelu,    rewind_headroom};
   return std::make_unique<Model>(shape, ChooseKernels(instruction_set), num_threads, half_cache);
 }
 
 void AddLayer(Model& model, int num_heads, int num_kv_heads, int feed_forward_size, Doubles frequencies,
-              bool interleaved) {
+              bool interleaved, double magnitude, int window) {
   const double* first = frequencies.data();
-  model.AddLayer(num_heads, num_kv_heads, feed_forward_size, {{first, first + frequencies.shape(0)}, interleaved});
+  model.AddLayer(num_heads, num_kv_heads, feed_forward_size, {{first, first + frequencies.shape(0)}, interleaved, magnitude},
+                 window);
 }
 
 void SetTensor(Model& model, int layer, const std::string& role, const std::string& name, int type, int64_t num_columns,
@@ -109,12 +113,15 @@ NB_MODULE(_native, module) {
   nb::class_<State>(module, "State")
       .def_ro("length", &State::length)
       .def_ro("max_length", &State::max_length)
+      .def_ro("oldest", &State::oldest)
       .def_prop_ro("num_bytes", [](const State& state) { return state.cache.num_bytes(); });
   nb::class_<Model>(module, "Model")
       .def(nb::new_(&MakeModel), "hidden_size"_a, "head_dim"_a, "vocab_size"_a, "rms_eps"_a, "instruction_set"_a,
-           "num_threads"_a, "half_cache"_a)
+           "num_threads"_a, "half_cache"_a, "embedding_scale"_a = 1.0f, "residual_scale"_a = 1.0f,
+           "attention_scale"_a = 0.0f, "logit_divisor"_a = 1.0f, "gelu"_a = false, "rewind_headroom"_a = 64)
       .def("add_layer", AddLayer, "num_heads"_a, "num_kv_heads"_a, "feed_forward_size"_a, "frequencies"_a.noconvert(),
-           "interleaved"_a)
+           "interleaved"_a, "magnitude"_a = 1.0, "window"_a = 0)
+      .def("add_experts", &Model::AddExperts, "num_experts"_a, "num_used"_a, "sigmoid_gating"_a)
       .def("set_tensor", SetTensor, "layer"_a, "role"_a, "name"_a, "gguf_type"_a, "num_columns"_a, "data"_a.noconvert())
       .def("finish", &Model::Finish)
       .def_prop_ro("instruction_set", [](const Model& model) { return model.kernels().name; })

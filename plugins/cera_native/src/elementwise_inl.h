@@ -73,6 +73,16 @@ void SiluMultiply(const float* gate, const float* up, int n, float* y) {
   });
 }
 
+// x * (1 + tanh(z)) / 2 with z = sqrt(2 / pi) * (x + 0.044715 x^3), and (1 + tanh(z)) / 2 = 1 / (1 + e^(-2 z)).
+void GeluMultiply(const float* gate, const float* up, int n, float* y) {
+  ForEachVector(0, n, [&](int i, auto load, auto store) {
+    const Floats x = load(gate + i);
+    const Floats cubic = MultiplyAdd(Multiply(Multiply(x, x), Broadcast(0.044715f)), x, x);
+    const Floats exponent = Multiply(cubic, Broadcast(-1.5957691216057308f));
+    store(y + i, Multiply(Divide(x, Add(Broadcast(1.0f), Exp(exponent))), load(up + i)));
+  });
+}
+
 void DivideBy(const float* x, float divisor, int n, float* y) {
   ForEachVector(0, n, [&](int i, auto load, auto store) { store(y + i, Divide(load(x + i), Broadcast(divisor))); });
 }

@@ -36,8 +36,10 @@ void Workspace::PrepareFor(int new_num_rows, int length) {
   if (num_parts > parts.size()) parts.resize(num_parts, GatherBuffer(model.cache_shape().padded_head_dim()));
   if (new_num_rows <= num_rows) return;
   num_rows = 0;  // should there not be enough memory
-  int most_heads = 0, most_kv_heads = 0, most_feed_forward = 0;
+  int most_heads = 0, most_kv_heads = 0, most_feed_forward = 0, most_experts = 0, most_used = 0;
   for (const Layer& layer : model.layers()) {
+    most_experts = std::max(most_experts, layer.num_experts);
+    most_used = std::max(most_used, layer.num_used);
     most_heads = std::max(most_heads, layer.num_heads);
     most_kv_heads = std::max(most_kv_heads, layer.num_kv_heads);
     most_feed_forward = std::max(most_feed_forward, layer.feed_forward_size);
@@ -46,9 +48,16 @@ void Workspace::PrepareFor(int new_num_rows, int length) {
   const size_t rows = static_cast<size_t>(new_num_rows);
   residual.resize(rows * hidden);
   normed.Resize(new_num_rows, hidden);
-  attended.Resize(new_num_rows, most_heads * head_dim);
-  gated.Resize(new_num_rows, most_feed_forward);
-  projected.resize(rows * (most_heads + 2 * most_kv_heads) * head_dim);
+  attended.Resize(new_num_rows, std::max(most_heads * head_dim, hidden));
+  gated.Resize(new_num_rows * std::max(1, most_used), most_feed_forward);
+  if (most_used > 0) {
+    choice.Resize(new_num_rows, most_experts, most_used);
+    gathered.Resize(new_num_rows * most_used, hidden);
+    expert_outputs.resize(rows * most_used * hidden);
+  }
+  projected.resize(rows * std::max((most_heads + 2 * most_kv_heads) * head_dim, 3 * hidden));
+  entries.resize(rows * hidden);
+  mixed.resize(rows * hidden);
   queries.resize(rows * most_heads * head_dim);
   cosines.resize(rows * head_dim / 2);
   sines.resize(rows * head_dim / 2);
@@ -73,7 +82,8 @@ void ForwardPass::Run(const int32_t* ids, int num_rows, int position, LogitsWant
   const Rotary* rotary = nullptr;
   for (size_t i = 0; i < model_.layers().size(); ++i) {
     const Layer& layer = model_.layers()[i];
-    if (rotary == nullptr || rotary->frequencies != layer.rotary.frequencies) TurnAngles(layer.rotary);
+    if (rotary == nullptr || rotary->frequencies != layer.rotary.frequencies ||
+        rotary->magnitude != layer.rotary.magnitude) TurnAngles(layer.rotary);
     rotary = &layer.rotary;
     team_.Barrier();
     RunLayer(static_cast<int>(i));
@@ -86,7 +96,10 @@ void ForwardPass::Run(const int32_t* ids, int num_rows, int position, LogitsWant
 void ForwardPass::Embed(const int32_t* ids) {
   const Range rows = Share(num_rows_);
   for (int i = rows.first; i < rows.last; ++i) {
-    model_.embedding().ReadRow(ids[i], ws_.residual.data() + static_cast<size_t>(i) * hidden_);
+    float* x = ws_.residual.data() + static_cast<size_t>(i) * hidden_;
+    model_.embedding().ReadRow(ids[i], x);
+    const float scale = model_.shape().embedding_scale;
+    for (int k = 0; scale != 1.0f && k < hidden_; ++k) x[k] *= scale;
   }
 }
 
@@ -100,14 +113,28 @@ void ForwardPass::TurnAngles(const Rotary& rotary) {
 
 void ForwardPass::RunLayer(int index) {
   const Layer& layer = model_.layers()[index];
+  gated_ = ws_.gated.View(layer.feed_forward_size);
+  Normalise(layer.attention_norm.data());
+  team_.Barrier();
+  if (layer.is_convolution())
+    RunConvolution(layer, index);
+  else
+    RunAttention(layer, index);
+  team_.Barrier();
+  Normalise(layer.feed_forward_norm.data());
+  team_.Barrier();
+  if (layer.num_experts > 0) return RunExperts(layer);
+  const Range blocks = Share((layer.feed_forward_size + kBlock - 1) / kBlock);
+  GateAndUp(layer, layer.gate, layer.up, normed_, gated_, num_rows_, blocks);
+  team_.Barrier();
+  MultiplyIntoResidual(layer.down, nullptr, gated_, layer.post_feed_forward_norm);
+}
+
+void ForwardPass::RunAttention(const Layer& layer, int index) {
   const int queries = layer.num_heads * head_dim_, keys = layer.num_kv_heads * head_dim_;
   const size_t width = static_cast<size_t>(queries + 2 * keys);
   float* projected = ws_.projected.data();
   attended_ = ws_.attended.View(queries);
-  gated_ = ws_.gated.View(layer.feed_forward_size);
-
-  Normalise(layer.attention_norm.data());
-  team_.Barrier();
   const Product projections[] = {
       {&layer.query, DataOrNull(layer.query_bias), projected, width, false},
       {&layer.key, DataOrNull(layer.key_bias), projected + queries, width, false},
@@ -118,20 +145,37 @@ void ForwardPass::RunLayer(int index) {
   team_.Barrier();
   Attend(layer, index);
   team_.Barrier();
-  float* residual = ws_.residual.data();
   if (head_dim_ % kBlock != 0) {  // blocks span heads, so they are only known now
     QuantiseAttended();
     team_.Barrier();
   }
-  const Product output = {&layer.output, DataOrNull(layer.output_bias), residual, static_cast<size_t>(hidden_), true};
-  Multiply(&output, 1, attended_);
+  MultiplyIntoResidual(layer.output, DataOrNull(layer.output_bias), attended_, layer.post_attention_norm);
+}
+
+// Where nothing stands between product and sum, the product is added as it is computed.
+void ForwardPass::MultiplyIntoResidual(const PackedMatrix& matrix, const float* bias, const Columns& x,
+                                       const std::vector<float>& norm) {
+  const bool is_direct = norm.empty() && model_.shape().residual_scale == 1.0f;
+  float* y = is_direct ? ws_.residual.data() : ws_.mixed.data();
+  const Product product = {&matrix, bias, y, static_cast<size_t>(hidden_), is_direct};
+  Multiply(&product, 1, x);
+  if (is_direct) return;
   team_.Barrier();
-  Normalise(layer.feed_forward_norm.data());
-  team_.Barrier();
-  GateAndUp(layer);
-  team_.Barrier();
-  const Product down = {&layer.down, nullptr, residual, static_cast<size_t>(hidden_), true};
-  Multiply(&down, 1, gated_);
+  AddToResidual(norm);
+}
+
+// Units of work are rows.
+void ForwardPass::AddToResidual(const std::vector<float>& norm) {
+  const float factor = model_.shape().residual_scale;
+  const Range rows = Share(num_rows_);
+  for (int row = rows.first; row < rows.last; ++row) {
+    float* x = ws_.mixed.data() + static_cast<size_t>(row) * hidden_;
+    if (!norm.empty()) {
+      kernels_.scale_by(x, kernels_.rms_scale(x, hidden_, model_.shape().rms_eps), norm.data(), 0, hidden_, x);
+    }
+    float* residual = ws_.residual.data() + static_cast<size_t>(row) * hidden_;
+    for (int i = 0; i < hidden_; ++i) residual[i] += x[i] * factor;
+  }
 }
 
 // Units of work are blocks of 32 elements of a row, so that one row occupies all threads too.
@@ -159,7 +203,7 @@ void ForwardPass::QuantiseAttended() {
   }
 }
 
-void ForwardPass::MultiplyTiles(const Product& product, const Columns& x, Range tiles, float* y) {
+void ForwardPass::MultiplyTiles(const Product& product, const Columns& x, int num_columns, Range tiles, float* y) {
   const PackedMatrix& matrix = *product.matrix;
   MultiplyArgs args;
   args.tiles = matrix.tiles();
@@ -168,10 +212,10 @@ void ForwardPass::MultiplyTiles(const Product& product, const Columns& x, Range 
   args.num_inner = matrix.num_columns();
   args.first_tile = tiles.first;
   args.num_tiles = tiles.last - tiles.first;
-  args.quantised = x.Quantised(num_rows_);
+  args.quantised = x.Quantised(num_columns);
   args.values = x.values;
   args.values_stride = static_cast<size_t>(x.width);
-  args.num_columns = num_rows_;
+  args.num_columns = num_columns;
   args.bias = product.bias;
   args.y = y;
   args.y_stride = product.y_stride;
@@ -193,28 +237,28 @@ void ForwardPass::Multiply(const Product* products, int num_products, const Colu
       return static_cast<int>(std::clamp<int64_t>((position - offset + cost - 1) / cost, 0, num_tiles));
     };
     const Range tiles = {first < offset ? 0 : first_tile_from(first), last <= offset ? 0 : first_tile_from(last)};
-    if (tiles.first < tiles.last) MultiplyTiles(products[i], x, tiles, products[i].y + tiles.first * kTileRows);
+    if (tiles.first < tiles.last) MultiplyTiles(products[i], x, num_rows_, tiles, products[i].y + tiles.first * kTileRows);
     offset += cost * num_tiles;
   }
 }
 
 // Gate, up, and the product of the two, block by block: what a block needs stays in the cache.
-void ForwardPass::GateAndUp(const Layer& layer) {
+void ForwardPass::GateAndUp(const Layer& layer, const PackedMatrix& gate_matrix, const PackedMatrix& up_matrix,
+                            const Columns& x, const Columns& y, int num_columns, Range blocks) {
   ThreadScratch& own = ws_.scratch[thread_];
-  const Product gate = {&layer.gate, nullptr, nullptr, kBlock, false},
-                up = {&layer.up, nullptr, nullptr, kBlock, false};
-  const int num_tiles = layer.gate.num_tiles(), tiles_per_block = kBlock / kTileRows;
-  const Range blocks = Share((layer.feed_forward_size + kBlock - 1) / kBlock);
+  const Product gate = {&gate_matrix, nullptr, nullptr, kBlock, false}, up = {&up_matrix, nullptr, nullptr, kBlock, false};
+  const int num_tiles = gate_matrix.num_tiles(), tiles_per_block = kBlock / kTileRows;
+  const auto multiply = model_.shape().gelu ? kernels_.gelu_multiply : kernels_.silu_multiply;
   for (int block = blocks.first; block < blocks.last; ++block) {
     const Range tiles = {block * tiles_per_block, std::min(num_tiles, (block + 1) * tiles_per_block)};
-    MultiplyTiles(gate, normed_, tiles, own.gate.data());
-    MultiplyTiles(up, normed_, tiles, own.up.data());
+    MultiplyTiles(gate, x, num_columns, tiles, own.gate.data());
+    MultiplyTiles(up, x, num_columns, tiles, own.up.data());
     const int num_elements = std::min(kBlock, layer.feed_forward_size - block * kBlock);
-    for (int row = 0; row < num_rows_; ++row) {
-      const size_t offset = static_cast<size_t>(row) * kBlock;
-      float* y = gated_.column(row) + block * kBlock;
-      kernels_.silu_multiply(own.gate.data() + offset, own.up.data() + offset, num_elements, y);
-      if (num_elements == kBlock) kernels_.quantise(y, row, block, block + 1, gated_.Quantised(num_rows_));
+    for (int column = 0; column < num_columns; ++column) {
+      const size_t offset = static_cast<size_t>(column) * kBlock;
+      float* to = y.column(column) + block * kBlock;
+      multiply(own.gate.data() + offset, own.up.data() + offset, num_elements, to);
+      if (num_elements == kBlock) kernels_.quantise(to, column, block, block + 1, y.Quantised(num_columns));
     }
   }
 }
@@ -232,6 +276,14 @@ void ForwardPass::ComputeLogits(LogitsWanted wanted, float* logits) {
   team_.Barrier();
   const Product head = {&model_.head(), nullptr, logits, static_cast<size_t>(model_.shape().vocab_size), false};
   Multiply(&head, 1, normed_);
+  const float divisor = model_.shape().logit_divisor;
+  if (divisor == 1.0f) return;
+  team_.Barrier();
+  const Range rows = Share(model_.shape().vocab_size);
+  for (int row = 0; row < num_rows_; ++row) {
+    float* y = logits + static_cast<size_t>(row) * model_.shape().vocab_size;
+    for (int i = rows.first; i < rows.last; ++i) y[i] /= divisor;
+  }
 }
 
 }  // namespace cera

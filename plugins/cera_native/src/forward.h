@@ -13,6 +13,8 @@ namespace cera {
 
 constexpr int kMaxRows = 64;  // rows that go through the layers together; a longer prompt goes in several times
 
+constexpr float kSmallestTotal = 6.103515625e-5f;  // of the weights of a row's experts, as in llama.cpp
+
 enum class LogitsWanted { kNone, kLast, kAll };
 
 // Columns as floats and, for weights that are codes, quantised; `width` values each.
@@ -33,7 +35,25 @@ struct ColumnBuffer {
   std::vector<BlockSums> sums;
 
   void Resize(int num_columns, int most_width);
-  Columns View(int width) { return {values.data(), codes.data(), sums.data(), width}; }
+  Columns View(int width) { return ViewFrom(width, 0); }
+  // The columns from `first` on; they are laid out on their own.
+  Columns ViewFrom(int width, int first) {
+    const size_t offset = static_cast<size_t>(first) * width;
+    return {values.data() + offset, codes.data() + offset, sums.data() + offset / kBlock, width};
+  }
+};
+
+// Which experts the rows of a layer go through. A slot is one row at one expert; those of an expert are a run.
+struct ExpertChoice {
+  std::vector<float> weights;    // [rows][experts]
+  std::vector<int> chosen;       // [rows][used], in the order of their numbers
+  std::vector<float> shares;     // [rows][used]
+  std::vector<int> slots;        // [rows][used]
+  std::vector<int> rows;         // of each slot
+  std::vector<int> first_slots;  // of each expert, and the end
+  std::vector<int> active;       // experts that some row goes through
+
+  void Resize(int num_rows, int num_experts, int num_used);
 };
 
 // The memory of what a run of queries gathers.
@@ -76,7 +96,12 @@ struct Workspace {
   int num_rows = 0;
   std::vector<float> residual;  // [rows][hidden]
   ColumnBuffer normed, attended, gated;
-  std::vector<float> projected;       // [rows][queries, keys, values of the widest layer]
+  std::vector<float> projected;       // [rows][queries, keys, values of the widest layer, or three hidden]
+  std::vector<float> entries;         // [rows][hidden], what goes into a short convolution
+  std::vector<float> mixed;           // [rows][hidden], what is normed or scaled before it joins the residual stream
+  ExpertChoice choice;
+  ColumnBuffer gathered;              // rows by slot
+  std::vector<float> expert_outputs;  // [slots][hidden]
   std::vector<float> queries;         // [key/value head][row][head in group][head_dim]
   std::vector<float> cosines, sines;  // [rows][head_dim / 2]
   std::vector<GatherBuffer> parts;    // of chunks, where they are divided among the threads
@@ -111,9 +136,15 @@ class ForwardPass {
   void Embed(const int32_t* ids);
   void TurnAngles(const Rotary& rotary);
   void RunLayer(int index);
+  void RunAttention(const Layer& layer, int index);
+  void RunConvolution(const Layer& layer, int index);
+  void Convolve(const Layer& layer, ConvolutionRing& ring);
+  void MultiplyIntoResidual(const PackedMatrix& matrix, const float* bias, const Columns& x,
+                            const std::vector<float>& norm);
+  void AddToResidual(const std::vector<float>& norm);
   void Normalise(const float* weight);
   void Multiply(const Product* products, int num_products, const Columns& x);
-  void MultiplyTiles(const Product& product, const Columns& x, Range tiles, float* y);
+  void MultiplyTiles(const Product& product, const Columns& x, int num_columns, Range tiles, float* y);
   void RotateAndStore(const Layer& layer, int index);
   void RotateHead(const Layer& layer, const std::vector<float>& norm, int row, float* head);
   void Attend(const Layer& layer, int index);
@@ -123,7 +154,15 @@ class ForwardPass {
   void JoinParts(const Layer& layer, QueryRun run, GatherBuffer* parts, int num_chunks);
   void WriteAttended(const Layer& layer, QueryRun run, const Gathered& total);
   void QuantiseAttended();
-  void GateAndUp(const Layer& layer);
+  void GateAndUp(const Layer& layer, const PackedMatrix& gate_matrix, const PackedMatrix& up_matrix, const Columns& x,
+                 const Columns& y, int num_columns, Range blocks);
+  void RunExperts(const Layer& layer);
+  void ChooseExperts(const Layer& layer, int row);
+  void GroupByExpert(const Layer& layer);
+  void GatherRows(const Layer& layer);
+  template <class Function>
+  void ForEachExpert(int units_per_expert, Function function);
+  void AddExperts(const Layer& layer, int row);
   void ComputeLogits(LogitsWanted wanted, float* logits);
 
   const Model& model_;

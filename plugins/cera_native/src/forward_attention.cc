@@ -21,7 +21,7 @@ void ForwardPass::RotateAndStore(const Layer& layer, int index) {
   const int padded_head_dim = model_.cache_shape().padded_head_dim();
   const int num_heads = layer.num_heads, num_kv_heads = layer.num_kv_heads, group = layer.group_size();
   const int heads_per_row = num_heads + 2 * num_kv_heads;
-  const float query_scale = 1.0f / __builtin_sqrtf(static_cast<float>(head_dim_));
+  const float query_scale = model_.query_scale();
   const Range share = Share(num_rows_ * heads_per_row);
   for (int unit = share.first; unit < share.last; ++unit) {
     const int row = unit / heads_per_row, slot = unit % heads_per_row;
@@ -74,7 +74,8 @@ void ForwardPass::AttendWhole(const Layer& layer, int index, QueryRun run) {
   ThreadScratch& own = ws_.scratch[thread_];
   own.total.Clear(run.queries.size());
   const int last_position = position_ + (run.queries.last - 1) / layer.group_size();
-  for (int chunk = 0; chunk <= last_position / kChunkKeys; ++chunk) {
+  const int first_seen = layer.FirstSeen(position_ + run.queries.first / layer.group_size());
+  for (int chunk = first_seen / kChunkKeys; chunk <= last_position / kChunkKeys; ++chunk) {
     AttendChunk(layer, index, run, chunk, own.part.View());
     kernels_.join(own.part.View(), run.queries.size(), model_.cache_shape().padded_head_dim(), own.total.View());
   }
@@ -83,11 +84,15 @@ void ForwardPass::AttendWhole(const Layer& layer, int index, QueryRun run) {
 
 void ForwardPass::AttendChunk(const Layer& layer, int index, QueryRun run, int chunk, const Gathered& result) {
   const int group = layer.group_size();
-  int num_visible[kMaxQueryRows];
+  int num_visible[kMaxQueryRows], first_visible[kMaxQueryRows], num_queries = 0;
   for (int i = 0; i < run.queries.size(); ++i) {
-    const int num_keys = position_ + (run.queries.first + i) / group + 1;
-    num_visible[i] = std::min(kChunkKeys, num_keys - chunk * kChunkKeys);
+    const int position = position_ + (run.queries.first + i) / group;
+    num_visible[i] = std::min(kChunkKeys, position + 1 - chunk * kChunkKeys);
+    first_visible[i] = std::max(0, layer.FirstSeen(position) - chunk * kChunkKeys);
+    if (first_visible[i] < kChunkKeys) num_queries = i + 1;  // those after it see later chunks only
   }
+  std::fill(result.sums + num_queries, result.sums + run.queries.size(), 0.0f);
+  if (num_queries == 0) return;
   const size_t first_query = static_cast<size_t>(run.kv_head) * num_rows_ * group + run.queries.first;
   AttendArgs args;
   args.keys = state_.cache.keys(chunk, index, run.kv_head);
@@ -96,7 +101,8 @@ void ForwardPass::AttendChunk(const Layer& layer, int index, QueryRun run, int c
   args.padded_head_dim = model_.cache_shape().padded_head_dim();
   args.queries = ws_.queries.data() + first_query * head_dim_;
   args.num_visible = num_visible;
-  args.num_queries = run.queries.size();
+  args.num_queries = num_queries;
+  if (layer.window > 0) args.first_visible = first_visible;
   args.scores = ws_.scratch[thread_].scores.data();
   args.result = result;
   kernels_.attend(args, model_.cache_shape().half);

@@ -78,6 +78,7 @@ struct AttendArgs {
   int num_queries;
   float* scores;    // scratch, [kMaxQueryRows][kChunkKeys]
   Gathered result;  // of this chunk alone
+  const int* first_visible = nullptr;  // for each query the first key it sees, where that is not the first there is
 };
 
 using MultiplyFunction = void (*)(const MultiplyArgs& args);
@@ -94,6 +95,8 @@ struct Kernels {
   void (*scale_by)(const float* x, float scale, const float* weight, int first, int last, float* y);
   // y = silu(gate) * up.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* y);
+  // y = gelu(gate) * up, with the approximation of GELU by a hyperbolic tangent.
+  void (*gelu_multiply)(const float* gate, const float* up, int n, float* y);
   // Turns the pairs of one head; see Rotary in cera_core.modelfile.rotary for the two layouts.
   void (*rotate)(float* head, const float* cosines, const float* sines, int num_pairs, bool interleaved);
   // Puts one key into its chunk of the cache, and one value.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Kernels MakeKernels(const char* name) {
   Kernels kernels = {name,   {},       Quantise,   RmsScale, ScaleBy, SiluMultiply,
-                     Rotate, StoreKey, StoreValue, Attend,   Join,    DivideBy};
+                     GeluMultiply, Rotate, StoreKey, StoreValue, Attend, Join, DivideBy};
 #define CERA_SET_MULTIPLY(Format, number) kernels.multiply[number] = MultiplyOf<Format>();
   CERA_FORMATS(CERA_SET_MULTIPLY)
 #undef CERA_SET_MULTIPLY

@@ -39,7 +39,8 @@ void RotaryAngles(const Rotary& rotary, int position, float* cosines, float* sin
     const ReducedAngle angle = Reduce(position * rotary.frequencies[i]);
     const double sine = SineOfSmall(angle.rest), cosine = CosineOfSmall(angle.rest);
     const int quarter = static_cast<int>(angle.quarters & 3);
-    const double turned_cosine = quarter % 2 == 0 ? cosine : sine, turned_sine = quarter % 2 == 0 ? sine : cosine;
+    const double turned_cosine = (quarter % 2 == 0 ? cosine : sine) * rotary.magnitude;
+    const double turned_sine = (quarter % 2 == 0 ? sine : cosine) * rotary.magnitude;
     cosines[i] = static_cast<float>(quarter == 1 || quarter == 2 ? -turned_cosine : turned_cosine);
     sines[i] = static_cast<float>(quarter >= 2 ? -turned_sine : turned_sine);
   }

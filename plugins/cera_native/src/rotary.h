@@ -9,11 +9,12 @@ namespace cera {
 struct Rotary {
   std::vector<double> frequencies;  // radians per position of each pair
   bool interleaved;
+  double magnitude = 1.0;  // what turned elements are multiplied by
 
   int num_pairs() const { return static_cast<int>(frequencies.size()); }
 };
 
-// Writes cos and sin of `position * frequency` for each pair.
+// Writes cos and sin, times the magnitude, of `position * frequency` for each pair.
 void RotaryAngles(const Rotary& rotary, int position, float* cosines, float* sines);
 
 }  // namespace cera

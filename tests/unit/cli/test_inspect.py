@@ -72,10 +72,3 @@ def test_backend_that_lacks_a_type_of_weights_names_the_tensor(cera: Callable[..
     outcome = cera("inspect", file)
     assert "yes, by numpy" in outcome.out
     assert "not by native" in outcome.out
-
-
-def test_architecture_that_one_backend_cannot_run(cera: Callable[..., Any], tmp_path: Path) -> None:
-    file = write_tiny_gguf(tmp_path / "tiny.gguf", architecture="lfm2")
-    found = json.loads(cera("inspect", file, "--json").out)
-    assert found["backends"]["numpy"] is None
-    assert "has no short convolution yet" in found["backends"]["native"]

@@ -9,6 +9,7 @@ import pytest
 from cera_core.model import Model
 from cera_core.testing import ModelSuite
 from support.native import load, skip_without_extension
+from support.tiny_blocks import ARCHITECTURES
 from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
@@ -23,3 +24,11 @@ class TestNativeModel(ModelSuite):
     @pytest.fixture
     def model(self, file: Path) -> Model:
         return load(file, threads=2)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+class TestEveryArchitecture(ModelSuite):
+    @pytest.fixture
+    def model(self, architecture: str, tmp_path: Path) -> Model:
+        file = write_tiny_gguf(tmp_path / "tiny.gguf", architecture=architecture)
+        return load(file, threads=2, rewind_headroom=5)

@@ -15,6 +15,8 @@ from support.native import (
     skip_without_extension,
     tiny_model_file,
 )
+from support.tiny_blocks import ARCHITECTURES
+from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
 
@@ -43,14 +45,34 @@ def test_rows_that_share_a_forward_change_nothing(model_file, weight_type):
         assert same_bits(all_logits(model, ids, [num_rows]), expected), num_rows
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("threads", [1, 3])
 def test_chunks_of_the_prompt_and_threads_change_nothing(model_file, architecture, threads):
     path = model_file(architecture=architecture, rope_factors=architecture == "llama", tied=architecture != "llama")
     ids, expected = one_by_one(path, NUM_TOKENS)
     model = load(path, threads=threads)
     for chunk_lengths in ([NUM_TOKENS], [255, 1, 2, 42], [100, 57, 1], [64, 63, 65, 7]):
         assert same_bits(all_logits(model, ids, chunk_lengths), expected), chunk_lengths
+
+
+@pytest.mark.parametrize("window", [1, 16, 200, 256, 290])
+def test_windows_that_end_anywhere_in_a_chunk_of_the_cache(tmp_path, window):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", architecture="gemma3", settings={"attention.sliding_window": window})
+    ids, expected = one_by_one(path, NUM_TOKENS)
+    model = load(path, threads=2)
+    for chunk_lengths in ([NUM_TOKENS], [250, 9, 41], [64, 63, 65, 7]):
+        assert same_bits(all_logits(model, ids, chunk_lengths), expected), chunk_lengths
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("weight_type", ["F32", "Q4_K"])
+@pytest.mark.parametrize("instruction_set", [name for name in _native.instruction_sets() if name != "plain"])
+def test_every_architecture_has_the_bits_of_plain_code(model_file, architecture, weight_type, instruction_set):
+    path = model_file(architecture=architecture, num_layers=3, quantisation=weight_type)
+    plain = load(path, threads=1, instruction_set="plain")
+    other = load(path, threads=2, instruction_set=instruction_set)
+    ids = random_ids(plain, 40)
+    assert same_bits(all_logits(other, ids, [1, 8, 31]), all_logits(plain, ids, [40]))
 
 
 def test_the_last_row_alone_equals_the_last_of_all(model_file):
