@@ -27,6 +27,7 @@ BUILT_IN = {
     "bench": "Compares plain decoding with drafters on this machine.",
     "verify": "Compares texts with and without drafts, token for token.",
     "replay": "Predicts from recorded texts what drafters would have brought.",
+    "corpus": "Makes documents ready to be drafted from.",
     "pull": "Fetches a model into the cache of this machine.",
     "models": "Lists the models that can be pulled, and those that are here.",
     "inspect": "Shows what a model file holds, and whether it can be run.",

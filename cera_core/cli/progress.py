@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cera_core.cli.output import console
+from cera_core.cli.output import console, printable
 
 
 @contextmanager
@@ -26,5 +26,29 @@ def progress(num_steps: int) -> Iterator[Callable[[str], None]]:
             nonlocal num_begun
             bar.update(steps, completed=num_begun, description=description)
             num_begun += 1
+
+        yield show
+
+
+@contextmanager
+def measured_progress() -> Iterator[Callable[[int, int, str], None]]:
+    """Gives a function that is told how much is done of how much, and what; another amount begins the bar anew."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, description: None
+        return
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        amount = -1
+
+        def show(done: int, total: int, description: str) -> None:
+            nonlocal amount
+            if total != amount:
+                amount = total
+                bar.reset(task, total=total)
+            bar.update(task, completed=done, description=escape(printable(description)))
 
         yield show

@@ -90,14 +90,22 @@ def drafter_options() -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     """Writes each command with the arguments and flags of its own."""
-    for name in BUILT_IN:
-        command: Any = get_command(import_module(f"cera_core.cli.{name}").app)
+    for name, command in _commands():
         own = [parameter for parameter in command.params if _panel(parameter) is None]
         shared = " [engine and generation flags]" if len(own) < len(command.params) else ""
         arguments = [_argument(parameter) for parameter in own if parameter.param_type_name == "argument"]
         yield from ("", f"### `{' '.join(['cera', name, *arguments])} [flags]{shared}`", "")
         yield from (command.help, "")
         yield from _flags(own)
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    """Yields names and commands, a group of commands followed by its own."""
+    for name in BUILT_IN:
+        command: Any = get_command(import_module(f"cera_core.cli.{name}").app)
+        yield name, command
+        for own_name, own_command in getattr(command, "commands", {}).items():
+            yield f"{name} {own_name}", own_command
 
 
 def engine_flags() -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from cera_aho_corasick import AhoCorasickOptions
+from cera_corpus import CorpusOptions
 from cera_prompt_lookup import PromptLookupOptions
 from cera_suffix_automaton import SuffixAutomatonOptions
 
@@ -16,6 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "drafters.md").read
 STATED = [
     ("prompt-lookup", PromptLookupOptions(), ("ngram_max", "ngram_min")),
     ("suffix-automaton", SuffixAutomatonOptions(), ("min_match", "tokens_per_match")),
+    ("corpus", CorpusOptions(), ("min_match", "tokens_per_match")),
     ("aho-corasick", AhoCorasickOptions(), ("min_match", "max_match")),
 ]
 

@@ -134,7 +134,7 @@ class TestInstalled:
         status = {row["name"]: row["status"] for row in rows}
         assert status.pop("native") == "unavailable"
         assert set(status.values()) == {"available"}
-        assert {"prompt-lookup", "suffix-automaton", "aho-corasick", "numpy"} <= set(status)
+        assert {"prompt-lookup", "suffix-automaton", "aho-corasick", "corpus", "numpy"} <= set(status)
         (native,) = (row for row in rows if row["name"] == "native")
         assert "Install a C++20 compiler" in native["note"]
 

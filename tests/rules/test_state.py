@@ -23,6 +23,7 @@ from cera_core.specs import DrafterContext
 from cera_core.testing.drafter_checks import check_replaced_history_is_like_fresh, check_shrunken_history_is_like_fresh
 from cera_core.testing.drafters import BrokenDrafter, OracleDrafter, RandomDrafter
 from cera_core.testing.fakes import ScriptedModel, TableModel
+from support.corpora import write_corpus
 from support.plugin_package import install_plugin
 from support.rounds import RoundLog
 from support.sessions import PROMPT, assert_consistent, plain, session_of
@@ -31,6 +32,10 @@ from support.tiny_gguf import write_tiny_gguf
 
 EIGHT: dict[str, Any] = {"adaptive": False, "max_draft_tokens": 8}
 TEXT = plain(max_tokens=60).token_ids
+
+
+FEW_BYTES = 2000
+"""What a drafter may hold and not say: it is nothing that grows with the session."""
 
 
 def drafter(name: str) -> Drafter:
@@ -117,11 +122,11 @@ def test_rule_16_the_memory_of_a_drafter_is_what_it_says_and_bounded_for_each_to
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     said = guarded.memory_bytes() - before
-    assert 0.4 * held < said < 2.5 * held
+    assert 0.4 * (held - FEW_BYTES) < said <= 2.5 * held
     assert said < 2000 * len(text)
     guarded.reset()
     guarded.draft(text[:10], 8)
-    assert guarded.memory_bytes() - before < said / 10
+    assert guarded.memory_bytes() - before <= said / 10
 
 
 def test_rule_16_a_session_keeps_a_bounded_number_of_drafters_and_evicts_the_one_not_used_for_longest() -> None:
@@ -164,11 +169,15 @@ def test_rule_16_what_is_saved_for_another_tokenizer_or_in_another_version_is_an
 
 @pytest.mark.parametrize("vocab_size", [65_537, 262_144])
 @pytest.mark.parametrize("name", drafter_names())
-def test_rule_17_ids_of_large_vocabularies_are_drafted_exactly(name: str, vocab_size: int) -> None:
+def test_rule_17_ids_of_large_vocabularies_are_drafted_exactly(name: str, vocab_size: int, tmp_path: Path) -> None:
     script = [vocab_size - 1, 0, vocab_size - 2, 65_535, 65_536 % vocab_size, 1, vocab_size - 3, vocab_size // 2]
     model = ScriptedModel(script, vocab_size=vocab_size, max_seq_len=128)
     prompt = script * 2
-    used = cera_core.create_drafter(name, **({"phrases": [script]} if name == "aho-corasick" else {}))
+    options: dict[str, dict[str, Any]] = {
+        "aho-corasick": {"phrases": [script]},
+        "corpus": {"files": [write_corpus(tmp_path / "a.corpus", {"script": script * 3}, size=vocab_size)]},
+    }
+    used = cera_core.create_drafter(name, **options.get(name, {}))
     found = session_of(prompt, model=model).generate(drafter=used, max_tokens=16, **EIGHT)
     assert found.token_ids == script * 2
     assert found.stats.acceptance_rate > 0.7

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import cera_core
@@ -20,6 +22,7 @@ from cera_core.session import Session
 from cera_core.testing.drafters import OracleDrafter
 from cera_core.testing.fakes import TableModel
 from support import native
+from support.corpora import write_corpus
 from support.sessions import CheapRows
 from support.tiny_gguf import write_tiny_gguf
 
@@ -77,10 +80,18 @@ def options_of(name: str, text: Sequence[int]) -> Mapping[str, Any]:
     phrases = [piece if number % 2 else piece[:5] + piece[:3] for number, piece in enumerate(pieces)]
     options: dict[str, Mapping[str, Any]] = {
         "aho-corasick": {"phrases": phrases},
+        "corpus": {"files": [_corpus_of(tuple(map(tuple, phrases)))], "min_match": 1} if phrases else {},
         "prompt-lookup": {"ngram_min": 1},
         "suffix-automaton": {"min_match": 1},
     }
     return options.get(name, {})
+
+
+@cache
+def _corpus_of(documents: tuple[tuple[int, ...], ...]) -> Path:
+    """Writes a corpus to a folder that the system removes."""
+    named = {str(number): document for number, document in enumerate(documents)}
+    return write_corpus(Path(mkdtemp(prefix="cera-test-")) / "text.corpus", named)
 
 
 def small_model(name: str, folder: Path) -> SmallModel:

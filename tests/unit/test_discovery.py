@@ -32,7 +32,7 @@ def cera_register_drafters(register):
     register(drafter("guesser"))
 """
 
-FIRST_PARTY = {"prompt-lookup", "suffix-automaton", "aho-corasick"}
+FIRST_PARTY = {"prompt-lookup", "suffix-automaton", "aho-corasick", "corpus"}
 
 Install = Callable[..., None]
 
@@ -288,7 +288,7 @@ class TestAskedFor:
     def test_an_unknown_name_is_answered_with_near_matches_and_what_is_installed(self) -> None:
         with pytest.raises(UnknownNameError, match=r"Did you mean 'prompt-lookup'\?") as caught:
             discover().drafter("prompt_lokup")
-        assert "auto, none, prompt-lookup, suffix-automaton." in str(caught.value)
+        assert "auto, corpus, none, prompt-lookup, suffix-automaton." in str(caught.value)
         with pytest.raises(UnknownNameError, match=r"There is no backend named 'nunpy'. Did you mean 'numpy'\?"):
             discover().backend("nunpy")
 

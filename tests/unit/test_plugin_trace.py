@@ -68,4 +68,4 @@ def test_discovery_is_traced_where_it_is_asked_for(
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith("trace: prompt-lookup: cera_register_drafters(register=") for line in lines)
     assert any(line.startswith("trace: numpy: cera_register_models(register=") for line in lines)
-    assert len(lines) == 5
+    assert len(lines) == 6
