@@ -25,6 +25,7 @@ BUILT_IN = {
     "run": "Answers one prompt.",
     "chat": "Talks with the model, turn by turn.",
     "bench": "Compares plain decoding with drafters on this machine.",
+    "explain": "Answers one prompt and shows what happened in each round.",
     "verify": "Compares texts with and without drafts, token for token.",
     "replay": "Predicts from recorded texts what drafters would have brought.",
     "corpus": "Makes documents ready to be drafted from.",

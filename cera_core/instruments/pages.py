@@ -10,6 +10,12 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from cera_core.errors import InvalidInputError
 
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+"""Those of Okabe and Ito, which people with any kind of colour vision can tell apart.
+
+https://jfly.uni-koeln.de/color/
+"""
+
 
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Fills a template and writes the file.

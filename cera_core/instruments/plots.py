@@ -1,7 +1,6 @@
 """Draws what a measurement found, as SVG text that stands in a page by itself.
 
-matplotlib draws; it comes with the extra `report`. Colours are those of Okabe and Ito, which people with any kind of
-colour vision can tell apart; contestants also differ in hatch or marker.
+matplotlib draws; it comes with the extra `report`. Contestants differ in hatch or marker as well as in colour.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cera_core.errors import PluginError
+from cera_core.instruments.pages import COLOURS
 
 if TYPE_CHECKING:
     from cera_core.instruments.summary import Line
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
 MARKERS = "osD^vP*X"
 

@@ -1,0 +1,98 @@
+"""`cera explain`: one answer, with what was guessed, decided and spent in each round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cera_core.cli.answer import AnswerWriter, interrupt_cancels
+from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.loading import PullFlag, load_engine
+from cera_core.cli.output import say, write_table
+from cera_core.cli.prompt import read_text
+from cera_core.cli.summary import write_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cera_core.instruments.rounds import Round
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes_engine_flags
+def explain(
+    engine_flags: EngineFlags,
+    *,
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="PROMPT", help="The prompt; standard input if there is none, or for `-`.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the prompt from this file.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page as well: one file, for any browser.")
+    ] = None,
+    pull: PullFlag = False,
+) -> None:
+    """Answers one prompt and shows what happened in each round.
+
+    The answer comes first, its accepted tokens marked by drafter. Then a table: the token the model chose, the guess
+    after it, of which the part in `[ ]` was verified in vain and the part in `( )` not at all, who made it from what,
+    and why as much was verified.
+    """
+    from cera_core.instruments.bench import prompt_ids  # noqa: PLC0415
+    from cera_core.instruments.rounds import rounds_of  # noqa: PLC0415
+
+    text = read_text(prompt, file)
+    engine = load_engine(engine_flags, may_pull=pull)
+    session = engine.session()
+    session.append(prompt_ids(engine, [{"role": "user", "content": text.removesuffix("\n")}]))
+    writer = AnswerWriter(show_drafts=True)
+    stream = session.stream(explain=True)
+    tokens = []
+    with interrupt_cancels(session):
+        for token in stream:
+            writer.write(token)
+            tokens.append(token)
+    writer.end_line()
+    generation = stream.generation
+    rounds = rounds_of(generation, tokens, engine.tokenizer)
+    typer.echo()
+    write_table(HEADERS, [_cells(each) for each in rounds])
+    write_summary(generation, writer, is_exact=engine.model.batch_invariant)
+    if html is not None:
+        _write_page(html, f"{engine.model.config.name or engine.config.model}: {len(tokens)} tokens", rounds)
+        say(f"Wrote {html}.")
+
+
+HEADERS = ("round", "chosen", "guess", "drafter", "from", "decision", "drafting", "model")
+
+
+def _cells(each: Round) -> tuple[str, ...]:
+    vain = f"[{each.rejected}]" if each.rejected else ""
+    left_out = f"({each.left_out})" if each.left_out else ""
+    return (
+        str(each.number),
+        _on_a_line(each.chosen),
+        _on_a_line(f"{each.accepted}{vain}{left_out}"),
+        each.drafter or "",
+        each.source or "",
+        each.decision,
+        f"{each.draft_ms:.2f} ms",
+        f"{each.verify_ms:.2f} ms",
+    )
+
+
+def _on_a_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _write_page(path: Path, heading: str, rounds: Sequence[Round]) -> None:
+    from cera_core.instruments.pages import COLOURS, write_page  # noqa: PLC0415
+
+    drafters = list(dict.fromkeys(each.drafter for each in rounds if each.drafter))
+    write_page(path, "explain.html.jinja", heading=heading, rounds=rounds, drafters=drafters, colours=COLOURS)
