@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from native import NativeChecks
+
 ROOT = Path(__file__).resolve().parents[1]
 CPP_SUFFIXES = {".cc", ".cpp", ".h", ".hpp"}
 MIN_ANSWER_WORDS = 5
@@ -150,6 +152,7 @@ def main() -> int:
     """Runs all stages."""
     with tempfile.TemporaryDirectory(prefix="cera-ci-") as scratch:
         checks = Checks(Path(scratch))
+        native = NativeChecks(run, checks.tool, checks.scratch)
         stages: dict[str, Callable[[], None]] = {
             "README: tests": lambda: readme_tests(checks),
             "README: answer": lambda: readme_answer(checks),
@@ -162,6 +165,9 @@ def main() -> int:
             ),
             "clang-format": lambda: clang_format(checks),
             "documentation site": lambda: documentation_site(checks),
+            "native: sanitizers": native.sanitizers,
+            "native: fuzzing": native.fuzzing,
+            "native: ARM": native.arm,
             "real models": lambda: real_models(checks),
             "documentation and packaging": lambda: run([checks.tool("pytest"), "-q", "-m", "install"]),
         }

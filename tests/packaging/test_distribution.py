@@ -144,6 +144,29 @@ class TestInstalled:
         assert len(json.loads(installed.run(*command, cwd=tmp_path).stdout)["token_ids"]) == 5
 
 
+class TestNativeWheel:
+    """The wheel with the extension needs no compiler where it is installed."""
+
+    def test_installs_and_runs_without_a_compiler(
+        self, sdist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "wheel"
+        build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(sdist)]
+        subprocess.run(build, env=os.environ | {"CERA_REQUIRE_NATIVE": "1"}, check=True, capture_output=True)
+        (wheel,) = folder.iterdir()
+        assert any(name.startswith("cera_native/_native.") and name.endswith(".so") for name in names_in(wheel))
+
+        environment = make_environment(tmp_path / "installed", shares_cera=False)
+        monkeypatch.setenv("PATH", str(tmp_path))  # no compiler, nor anything else
+        environment.run("pip", "install", "--ignore-installed", wheel, cwd=folder)
+        rows = json.loads(environment.run("cera", "plugins", "--json", cwd=tmp_path).stdout)
+        assert [row["status"] for row in rows if row["name"] == "native"] == ["available"]
+        model = write_tiny_gguf(tmp_path / "tiny.gguf")
+        command = ["cera", "run", "--json", "--model", str(model), "--backend", "native", "--max-tokens", "5"]
+        answer = json.loads(environment.run(*command, "--ignore-eos", "the text", cwd=tmp_path).stdout)
+        assert len(answer["token_ids"]) == 5
+
+
 class TestWithoutCompiler:
     """A compiler that cannot be run stands for one that is not there."""
 

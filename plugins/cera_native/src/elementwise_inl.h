@@ -92,10 +92,13 @@ constexpr float kSmallestMaximum = 1e-30f;
 
 CERA_INLINE void QuantiseBlock(const float* x, int8_t* codes, BlockSums* sums) {
   const Floats low = LoadFloats(x), high = LoadFloats(x + kLanes);
-  const float maximum = MaxOfLanes(Max(Abs(low), Abs(high)));
+  // As integers the bits of absolute values are ordered as the values are, and NaN is above all of them.
+  const float maximum = __builtin_bit_cast(float, MaxOfLanes(MaxOfInts(BitsOf(Abs(low)), BitsOf(Abs(high)))));
   const bool is_zero = maximum < kSmallestMaximum;  // not for NaN, which the scale hands on
   const Floats reciprocal = Broadcast(is_zero ? 0.0f : 127.0f / maximum);
-  const Ints low_codes = RoundToInts(Multiply(low, reciprocal)), high_codes = RoundToInts(Multiply(high, reciprocal));
+  const Floats least = Broadcast(-128.0f);  // what NaN becomes; all else is within 127 of 0
+  const Ints low_codes = RoundToInts(Max(Multiply(low, reciprocal), least));
+  const Ints high_codes = RoundToInts(Max(Multiply(high, reciprocal), least));
   StoreInt8s(codes, low_codes);
   StoreInt8s(codes + kLanes, high_codes);
   const int32_t low_sum = SumOfLanes(low_codes), high_sum = SumOfLanes(high_codes);

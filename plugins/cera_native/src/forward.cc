@@ -276,13 +276,21 @@ void ForwardPass::ComputeLogits(LogitsWanted wanted, float* logits) {
   team_.Barrier();
   const Product head = {&model_.head(), nullptr, logits, static_cast<size_t>(model_.shape().vocab_size), false};
   Multiply(&head, 1, normed_);
-  const float divisor = model_.shape().logit_divisor;
-  if (divisor == 1.0f) return;
   team_.Barrier();
-  const Range rows = Share(model_.shape().vocab_size);
+  FinishLogits(logits);
+}
+
+// Divides, and gives what is no number the same bits everywhere: its sign and payload are the processor's choice.
+void ForwardPass::FinishLogits(float* logits) {
+  const int vocab = model_.shape().vocab_size;
+  const float divisor = model_.shape().logit_divisor;
+  const Range share = Share(vocab);
   for (int row = 0; row < num_rows_; ++row) {
-    float* y = logits + static_cast<size_t>(row) * model_.shape().vocab_size;
-    for (int i = rows.first; i < rows.last; ++i) y[i] /= divisor;
+    float* y = logits + static_cast<size_t>(row) * vocab;
+    if (divisor != 1.0f) {
+      for (int i = share.first; i < share.last; ++i) y[i] /= divisor;
+    }
+    for (int i = share.first; i < share.last; ++i) y[i] = y[i] == y[i] ? y[i] : __builtin_nanf("");
   }
 }
 

@@ -164,6 +164,7 @@ class ForwardPass {
   void ForEachExpert(int units_per_expert, Function function);
   void AddExperts(const Layer& layer, int row);
   void ComputeLogits(LogitsWanted wanted, float* logits);
+  void FinishLogits(float* logits);
 
   const Model& model_;
   const Kernels& kernels_;

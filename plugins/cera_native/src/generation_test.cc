@@ -13,21 +13,26 @@
 namespace cera {
 namespace {
 
-constexpr uint64_t kExpectedFingerprint = 0xc8ef3806d37599ff;
+constexpr uint64_t kExpectedFingerprint = 0x234621bd26d01bde;
 
 constexpr int kMostTokens = 300;
-constexpr int kPromptLength = 250;  // the text then grows past a chunk of the cache, 256
+constexpr int kLongPrompt = 250;  // the text then grows past a chunk of the cache, 256
+constexpr int kShortPrompt = 21;
 constexpr int kNumGenerated = 14;
 constexpr int kNumDrafted = 5;
 
 const TinyShape kWide = {256, 64, 4, 2, 256, 96, 2, false, true, true, true};
 const TinyShape kNarrow = {96, 24, 4, 1, 160, 61, 2, true, false, false, false};
 
+const FileFormat& FormatNamed(const std::string& name) {
+  return *std::find_if(FileFormats().begin(), FileFormats().end(), [&](const FileFormat& f) { return f.name == name; });
+}
+
 int ArgMax(const float* row, int n) { return static_cast<int>(std::max_element(row, row + n) - row); }
 
-std::vector<int32_t> Prompt(int vocab) {
+std::vector<int32_t> Prompt(int length, int vocab) {
   Random random(11);
-  std::vector<int32_t> ids(kPromptLength);
+  std::vector<int32_t> ids(static_cast<size_t>(length));
   for (int32_t& id : ids) id = static_cast<int32_t>(random.Next() % static_cast<uint32_t>(vocab));
   return ids;
 }
@@ -44,12 +49,12 @@ struct Text {
 };
 
 // One token after the other.
-Text GeneratePlainly(Model& model) {
+Text GeneratePlainly(Model& model, int prompt_length) {
   const int vocab = model.shape().vocab_size;
   const auto state = model.NewState(kMostTokens);
-  const std::vector<int32_t> prompt = Prompt(vocab);
+  const std::vector<int32_t> prompt = Prompt(prompt_length, vocab);
   std::vector<float> row(static_cast<size_t>(vocab));
-  model.Forward(*state, prompt.data(), kPromptLength, false, row.data());
+  model.Forward(*state, prompt.data(), prompt_length, false, row.data());
   Text text;
   text.Append(row.data(), vocab);
   while (static_cast<int>(text.ids.size()) < kNumGenerated) {
@@ -60,14 +65,14 @@ Text GeneratePlainly(Model& model) {
 }
 
 // With drafts that are right now and then; `expected` is where right ones are taken from.
-Text GenerateWithDrafts(Model& model, const Text& expected) {
+Text GenerateWithDrafts(Model& model, int prompt_length, const Text& expected) {
   const int vocab = model.shape().vocab_size;
   auto state = model.NewState(kMostTokens);
-  const std::vector<int32_t> prompt = Prompt(vocab);
-  std::vector<float> rows(static_cast<size_t>(kPromptLength) * vocab);
-  model.Forward(*state, prompt.data(), kPromptLength, true, rows.data());
+  const std::vector<int32_t> prompt = Prompt(prompt_length, vocab);
+  std::vector<float> rows(static_cast<size_t>(prompt_length) * vocab);
+  model.Forward(*state, prompt.data(), prompt_length, true, rows.data());
   Text text;
-  text.Append(rows.data() + static_cast<size_t>(kPromptLength - 1) * vocab, vocab);
+  text.Append(rows.data() + static_cast<size_t>(prompt_length - 1) * vocab, vocab);
   for (int round = 0; static_cast<int>(text.ids.size()) < kNumGenerated; ++round) {
     const int done = static_cast<int>(text.ids.size()), num_drafted = std::min(kNumDrafted, kNumGenerated - done - 1);
     std::vector<int32_t> ids = {text.ids.back()};
@@ -85,14 +90,15 @@ Text GenerateWithDrafts(Model& model, const Text& expected) {
   return text;
 }
 
-void TestGeneration(const TinyShape& shape, const FileFormat& format, bool half_cache, Fingerprint* fingerprint) {
+void TestGeneration(const TinyShape& shape, const FileFormat& format, bool half_cache, int prompt_length,
+                    Fingerprint* fingerprint) {
   const auto plain = MakeTinyModel(shape, format, kPlainKernels, 1, half_cache);
-  const Text expected = GeneratePlainly(*plain);
+  const Text expected = GeneratePlainly(*plain, prompt_length);
   fingerprint->Add(expected.logits);
   for (const Kernels* kernels : AvailableKernels()) {
     for (int num_threads : {1, 3}) {
       const auto model = MakeTinyModel(shape, format, *kernels, num_threads, half_cache);
-      const Text text = GenerateWithDrafts(*model, expected);
+      const Text text = GenerateWithDrafts(*model, prompt_length, expected);
       if (text.ids != expected.ids || !SameBits(text.logits, expected.logits)) {
         Fail(std::string(format.name) + " on " + kernels->name + " with " + std::to_string(num_threads) +
              " threads differs from a plain generation");
@@ -102,32 +108,47 @@ void TestGeneration(const TinyShape& shape, const FileFormat& format, bool half_
 }
 
 void TestSessionsAtOnce() {
-  const auto model = MakeTinyModel(kWide, FileFormats()[3], *AvailableKernels().front(), 2, true);
-  const Text expected = GeneratePlainly(*model);
+  const auto model = MakeTinyModel(kWide, FormatNamed("Q4_0"), *AvailableKernels().front(), 2, true);
+  const Text expected = GeneratePlainly(*model, kShortPrompt);
   Text texts[3];
   std::vector<std::thread> sessions;
-  for (Text& text : texts) sessions.emplace_back([&] { text = GenerateWithDrafts(*model, expected); });
+  for (Text& text : texts) sessions.emplace_back([&] { text = GenerateWithDrafts(*model, kShortPrompt, expected); });
   for (std::thread& session : sessions) session.join();
   for (const Text& text : texts) {
     if (!SameBits(text.logits, expected.logits)) Fail("sessions on several threads disturb each other");
   }
 }
 
-// What overflows must not end as logits that look like any others.
-void TestOverflow() {
-  const FileFormat& format = FileFormats()[7];
-  for (const Kernels* kernels : AvailableKernels()) {
-    for (uint16_t scale : {0x7c00, 0xfc00, 0x7e00}) {  // infinite, and not a number
-      const auto damage = [&](const TensorSpec& tensor, std::vector<uint8_t>* bytes) {
-        if (tensor.role == "ffn_down.weight") memcpy(bytes->data(), &scale, sizeof(scale));
-      };
-      const auto model = MakeTinyModel(kWide, format, *kernels, 2, true, damage);
-      const auto state = model->NewState(10);
-      const int32_t ids[] = {1, 2, 3};
-      std::vector<float> row(static_cast<size_t>(kWide.vocab));
-      model->Forward(*state, ids, 3, false, row.data());
-      for (float logit : row) {
-        if (logit - logit == 0.0f) return Fail(std::string(kernels->name) + ": an overflow gives a finite logit");
+// The logits of a model one of whose tensors begins with a block of a wrong scale.
+std::vector<float> DamagedLogits(const std::string& role, uint16_t scale, const Kernels& kernels, int num_threads) {
+  const auto damage = [&](const TensorSpec& tensor, std::vector<uint8_t>* bytes) {
+    if (tensor.role == role) memcpy(bytes->data(), &scale, sizeof(scale));
+  };
+  const auto model = MakeTinyModel(kWide, FormatNamed("Q8_0"), kernels, num_threads, true, damage);
+  const auto state = model->NewState(10);
+  const int32_t ids[] = {1, 2, 3};
+  std::vector<float> rows(3 * static_cast<size_t>(kWide.vocab));
+  model->Forward(*state, ids, 3, true, rows.data());
+  return rows;
+}
+
+// What is infinite or no number in the weights gives the same bits everywhere, and does not end as logits that look
+// like any others where all of them depend on it.
+void TestDamage(Fingerprint* fingerprint) {
+  for (const char* role : {"attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight", "ffn_gate.weight",
+                           "ffn_up.weight", "ffn_down.weight", "token_embd.weight"}) {
+    for (uint16_t scale : {0x7c00, 0xfc00, 0x7e00, 0xfe01}) {  // infinite, and not a number
+      const std::string what = std::string(role) + " with the scale " + std::to_string(scale);
+      const std::vector<float> expected = DamagedLogits(role, scale, kPlainKernels, 1);
+      fingerprint->Add(expected);
+      for (const Kernels* kernels : AvailableKernels()) {
+        if (!SameBits(DamagedLogits(role, scale, *kernels, 3), expected)) {
+          Fail(what + " differs on " + kernels->name);
+        }
+      }
+      const bool reaches_all_logits = what.rfind("ffn_", 0) == 0 || what.rfind("attn_v", 0) == 0;
+      if (reaches_all_logits && std::any_of(expected.begin(), expected.end(), [](float x) { return x - x == 0.0f; })) {
+        Fail(what + " gives a finite logit");
       }
     }
   }
@@ -179,14 +200,12 @@ void TestRefusals() {
 int main() {
   using namespace cera;
   Fingerprint fingerprint;
-  for (const FileFormat& format : FileFormats()) TestGeneration(kWide, format, true, &fingerprint);
-  for (const char* name : {"F32", "Q8_0"}) {
-    for (const FileFormat& format : FileFormats()) {
-      if (format.name == std::string(name)) TestGeneration(kNarrow, format, false, &fingerprint);
-    }
-  }
+  for (const FileFormat& format : FileFormats()) TestGeneration(kWide, format, true, kShortPrompt, &fingerprint);
+  TestGeneration(kWide, FormatNamed("Q4_0"), true, kLongPrompt, &fingerprint);
+  TestGeneration(kNarrow, FormatNamed("Q8_0"), false, kLongPrompt, &fingerprint);
+  TestGeneration(kNarrow, FormatNamed("F32"), false, kShortPrompt, &fingerprint);
   TestSessionsAtOnce();
-  TestOverflow();
+  TestDamage(&fingerprint);
   TestRefusals();
   for (const Kernels* kernels : AvailableKernels()) printf("%s ", kernels->name);
   fingerprint.Check(kExpectedFingerprint);

@@ -99,6 +99,17 @@ def test_memory_of_the_cache_grows_with_the_text(model):
     assert state.num_bytes == 2 * one_chunk
 
 
+def test_a_session_of_a_long_context_takes_memory_for_what_it_holds(tmp_path):
+    model = load(write_tiny_gguf(tmp_path / "long.gguf", context_length=32768), threads=1)
+    short, long = model.new_state(300), model.new_state(32768)
+    for state in (short, long):
+        model.forward(random_ids(model, 300), state)
+    assert long.num_bytes == short.num_bytes
+    model.truncate(long, 1)
+    model.forward([1], long)
+    assert long.num_bytes <= short.num_bytes
+
+
 def test_two_sessions_on_two_threads_do_not_disturb_each_other(model):
     texts = [random_ids(model, 120, seed) for seed in range(4)]
     expected = [all_logits(model, ids, [120]) for ids in texts]

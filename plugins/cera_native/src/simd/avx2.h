@@ -79,6 +79,9 @@ CERA_INLINE void StoreInt8s(int8_t* p, Ints a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
 }
 CERA_INLINE Ints AddInts(Ints a, Ints b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
+CERA_INLINE Ints MaxOfInts(Ints a, Ints b) {
+  return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
+}
 template <int kBits>
 CERA_INLINE Ints ShiftLeft(Ints a) {
   return {_mm256_slli_epi32(a.low, kBits), _mm256_slli_epi32(a.high, kBits)};
@@ -136,6 +139,12 @@ CERA_INLINE int32_t SumOfLanes(Ints a) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+CERA_INLINE int32_t MaxOfLanes(Ints a) {
+  const __m256i eight = _mm256_max_epi32(a.low, a.high);
+  const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ CERA_INLINE void StoreInt8s(int8_t* p, Ints a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
 }
 CERA_INLINE Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+CERA_INLINE Ints MaxOfInts(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
 template <int kBits>
 CERA_INLINE Ints ShiftLeft(Ints a) {
   return _mm512_slli_epi32(a, kBits);
@@ -98,6 +99,7 @@ CERA_INLINE float MaxOfLanes(Floats a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 CERA_INLINE int32_t SumOfLanes(Ints a) { return _mm512_reduce_add_epi32(a); }
+CERA_INLINE int32_t MaxOfLanes(Ints a) { return _mm512_reduce_max_epi32(a); }
 
 }  // namespace
 }  // namespace cera

@@ -101,6 +101,9 @@ CERA_INLINE void StoreInt8s(int8_t* p, Ints a) {
 CERA_INLINE Ints AddInts(Ints a, Ints b) {
   return ForEachPart<Ints>([&](int i) { return vaddq_s32(a.part[i], b.part[i]); });
 }
+CERA_INLINE Ints MaxOfInts(Ints a, Ints b) {
+  return ForEachPart<Ints>([&](int i) { return vmaxq_s32(a.part[i], b.part[i]); });
+}
 template <int kBits>
 CERA_INLINE Ints ShiftLeft(Ints a) {
   return ForEachPart<Ints>([&](int i) { return vshlq_n_s32(a.part[i], kBits); });
@@ -159,6 +162,9 @@ CERA_INLINE float MaxOfLanes(Floats a) {
 }
 CERA_INLINE int32_t SumOfLanes(Ints a) {
   return vaddvq_s32(vaddq_s32(vaddq_s32(a.part[0], a.part[1]), vaddq_s32(a.part[2], a.part[3])));
+}
+CERA_INLINE int32_t MaxOfLanes(Ints a) {
+  return vmaxvq_s32(vmaxq_s32(vmaxq_s32(a.part[0], a.part[1]), vmaxq_s32(a.part[2], a.part[3])));
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ CERA_INLINE Ints AddInts(Ints a, Ints b) {
   return ForEachLane<Ints>(
       [&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.lane[i]) + static_cast<uint32_t>(b.lane[i])); });
 }
+CERA_INLINE Ints MaxOfInts(Ints a, Ints b) {
+  return ForEachLane<Ints>([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+}
 template <int kBits>
 CERA_INLINE Ints ShiftLeft(Ints a) {
   return ForEachLane<Ints>([&](int i) { return static_cast<int32_t>(static_cast<uint32_t>(a.lane[i]) << kBits); });
@@ -149,6 +152,9 @@ CERA_INLINE float MaxOfLanes(Floats a) {
 }
 CERA_INLINE int32_t SumOfLanes(Ints a) {
   return ReduceLanes(a.lane, [](int32_t x, int32_t y) { return x + y; });
+}
+CERA_INLINE int32_t MaxOfLanes(Ints a) {
+  return ReduceLanes(a.lane, [](int32_t x, int32_t y) { return x > y ? x : y; });
 }
 
 }  // namespace
