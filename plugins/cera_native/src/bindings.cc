@@ -69,8 +69,8 @@ std::unique_ptr<Model> MakeModel(int hidden_size, int head_dim, int vocab_size, 
 void AddLayer(Model& model, int num_heads, int num_kv_heads, int feed_forward_size, Doubles frequencies,
               bool interleaved, double magnitude, int window) {
   const double* first = frequencies.data();
-  model.AddLayer(num_heads, num_kv_heads, feed_forward_size, {{first, first + frequencies.shape(0)}, interleaved, magnitude},
-                 window);
+  model.AddLayer(num_heads, num_kv_heads, feed_forward_size,
+                 {{first, first + frequencies.shape(0)}, interleaved, magnitude}, window);
 }
 
 void SetTensor(Model& model, int layer, const std::string& role, const std::string& name, int type, int64_t num_columns,

@@ -83,7 +83,8 @@ void ForwardPass::Run(const int32_t* ids, int num_rows, int position, LogitsWant
   for (size_t i = 0; i < model_.layers().size(); ++i) {
     const Layer& layer = model_.layers()[i];
     if (rotary == nullptr || rotary->frequencies != layer.rotary.frequencies ||
-        rotary->magnitude != layer.rotary.magnitude) TurnAngles(layer.rotary);
+        rotary->magnitude != layer.rotary.magnitude)
+      TurnAngles(layer.rotary);
     rotary = &layer.rotary;
     team_.Barrier();
     RunLayer(static_cast<int>(i));
@@ -237,7 +238,8 @@ void ForwardPass::Multiply(const Product* products, int num_products, const Colu
       return static_cast<int>(std::clamp<int64_t>((position - offset + cost - 1) / cost, 0, num_tiles));
     };
     const Range tiles = {first < offset ? 0 : first_tile_from(first), last <= offset ? 0 : first_tile_from(last)};
-    if (tiles.first < tiles.last) MultiplyTiles(products[i], x, num_rows_, tiles, products[i].y + tiles.first * kTileRows);
+    if (tiles.first < tiles.last)
+      MultiplyTiles(products[i], x, num_rows_, tiles, products[i].y + tiles.first * kTileRows);
     offset += cost * num_tiles;
   }
 }
@@ -246,7 +248,8 @@ void ForwardPass::Multiply(const Product* products, int num_products, const Colu
 void ForwardPass::GateAndUp(const Layer& layer, const PackedMatrix& gate_matrix, const PackedMatrix& up_matrix,
                             const Columns& x, const Columns& y, int num_columns, Range blocks) {
   ThreadScratch& own = ws_.scratch[thread_];
-  const Product gate = {&gate_matrix, nullptr, nullptr, kBlock, false}, up = {&up_matrix, nullptr, nullptr, kBlock, false};
+  const Product gate = {&gate_matrix, nullptr, nullptr, kBlock, false},
+                up = {&up_matrix, nullptr, nullptr, kBlock, false};
   const int num_tiles = gate_matrix.num_tiles(), tiles_per_block = kBlock / kTileRows;
   const auto multiply = model_.shape().gelu ? kernels_.gelu_multiply : kernels_.silu_multiply;
   for (int block = blocks.first; block < blocks.last; ++block) {

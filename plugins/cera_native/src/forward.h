@@ -96,9 +96,9 @@ struct Workspace {
   int num_rows = 0;
   std::vector<float> residual;  // [rows][hidden]
   ColumnBuffer normed, attended, gated;
-  std::vector<float> projected;       // [rows][queries, keys, values of the widest layer, or three hidden]
-  std::vector<float> entries;         // [rows][hidden], what goes into a short convolution
-  std::vector<float> mixed;           // [rows][hidden], what is normed or scaled before it joins the residual stream
+  std::vector<float> projected;  // [rows][queries, keys, values of the widest layer, or three hidden]
+  std::vector<float> entries;    // [rows][hidden], what goes into a short convolution
+  std::vector<float> mixed;      // [rows][hidden], what is normed or scaled before it joins the residual stream
   ExpertChoice choice;
   ColumnBuffer gathered;              // rows by slot
   std::vector<float> expert_outputs;  // [slots][hidden]

@@ -76,8 +76,8 @@ struct AttendArgs {
   const float* queries;    // [num_queries][head_dim], already scaled
   const int* num_visible;  // for each query how many keys of this chunk it sees, never falling, at least 0
   int num_queries;
-  float* scores;    // scratch, [kMaxQueryRows][kChunkKeys]
-  Gathered result;  // of this chunk alone
+  float* scores;                       // scratch, [kMaxQueryRows][kChunkKeys]
+  Gathered result;                     // of this chunk alone
   const int* first_visible = nullptr;  // for each query the first key it sees, where that is not the first there is
 };
 

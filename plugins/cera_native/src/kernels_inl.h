@@ -10,8 +10,8 @@ namespace cera {
 namespace {
 
 constexpr Kernels MakeKernels(const char* name) {
-  Kernels kernels = {name,   {},       Quantise,   RmsScale, ScaleBy, SiluMultiply,
-                     GeluMultiply, Rotate, StoreKey, StoreValue, Attend, Join, DivideBy};
+  Kernels kernels = {name,   {},       Quantise,   RmsScale, ScaleBy, SiluMultiply, GeluMultiply,
+                     Rotate, StoreKey, StoreValue, Attend,   Join,    DivideBy};
 #define CERA_SET_MULTIPLY(Format, number) kernels.multiply[number] = MultiplyOf<Format>();
   CERA_FORMATS(CERA_SET_MULTIPLY)
 #undef CERA_SET_MULTIPLY

@@ -31,19 +31,30 @@ struct VectorRole {
 };
 
 constexpr MatrixRole kMatrixRoles[] = {
-    {"attn_q.weight", &Layer::query},       {"attn_k.weight", &Layer::key},    {"attn_v.weight", &Layer::value},
-    {"attn_output.weight", &Layer::output}, {"ffn_gate.weight", &Layer::gate}, {"ffn_up.weight", &Layer::up},
-    {"ffn_down.weight", &Layer::down},      {"shortconv.in_proj.weight", &Layer::convolution_in},
-    {"shortconv.out_proj.weight", &Layer::convolution_out}, {"ffn_gate_inp.weight", &Layer::router},
+    {"attn_q.weight", &Layer::query},
+    {"attn_k.weight", &Layer::key},
+    {"attn_v.weight", &Layer::value},
+    {"attn_output.weight", &Layer::output},
+    {"ffn_gate.weight", &Layer::gate},
+    {"ffn_up.weight", &Layer::up},
+    {"ffn_down.weight", &Layer::down},
+    {"shortconv.in_proj.weight", &Layer::convolution_in},
+    {"shortconv.out_proj.weight", &Layer::convolution_out},
+    {"ffn_gate_inp.weight", &Layer::router},
 };
 constexpr VectorRole kVectorRoles[] = {
-    {"attn_norm.weight", &Layer::attention_norm}, {"ffn_norm.weight", &Layer::feed_forward_norm},
-    {"attn_q_norm.weight", &Layer::query_norm},   {"attn_k_norm.weight", &Layer::key_norm},
-    {"attn_q.bias", &Layer::query_bias},          {"attn_k.bias", &Layer::key_bias},
-    {"attn_v.bias", &Layer::value_bias},          {"attn_output.bias", &Layer::output_bias},
+    {"attn_norm.weight", &Layer::attention_norm},
+    {"ffn_norm.weight", &Layer::feed_forward_norm},
+    {"attn_q_norm.weight", &Layer::query_norm},
+    {"attn_k_norm.weight", &Layer::key_norm},
+    {"attn_q.bias", &Layer::query_bias},
+    {"attn_k.bias", &Layer::key_bias},
+    {"attn_v.bias", &Layer::value_bias},
+    {"attn_output.bias", &Layer::output_bias},
     {"post_attention_norm.weight", &Layer::post_attention_norm},
     {"post_ffw_norm.weight", &Layer::post_feed_forward_norm},
-    {"shortconv.conv.weight", &Layer::taps},      {"exp_probs_b.bias", &Layer::selection_bias},
+    {"shortconv.conv.weight", &Layer::taps},
+    {"exp_probs_b.bias", &Layer::selection_bias},
 };
 
 struct ExpertsRole {
@@ -172,8 +183,12 @@ bool Model::SetExperts(Layer& layer, const std::string& role, const RawTensor& t
     const size_t num_bytes = tensor.num_bytes / static_cast<size_t>(layer.num_experts);
     std::vector<PackedMatrix> matrices;
     for (int expert = 0; expert < layer.num_experts; ++expert) {
-      const RawTensor part = {tensor.name, tensor.type, tensor.num_rows / layer.num_experts, tensor.num_columns,
-                              tensor.bytes + static_cast<size_t>(expert) * num_bytes, num_bytes};
+      const RawTensor part = {tensor.name,
+                              tensor.type,
+                              tensor.num_rows / layer.num_experts,
+                              tensor.num_columns,
+                              tensor.bytes + static_cast<size_t>(expert) * num_bytes,
+                              num_bytes};
       matrices.emplace_back(part, arena_, pool_);
     }
     layer.*place.place = std::move(matrices);

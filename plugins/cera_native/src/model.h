@@ -69,7 +69,7 @@ struct State {
   int oldest = 0;  // the smallest length it can be cut to
   KvCache cache;
   std::vector<ConvolutionRing> rings;  // one a layer, empty ones where there is attention
-  std::mutex mutex;  // taken before the model's
+  std::mutex mutex;                    // taken before the model's
 };
 
 struct Workspace;
