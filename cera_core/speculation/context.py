@@ -131,6 +131,8 @@ class Context:
     def rewind_headroom(self) -> int:
         """Returns how far back the state can go now; a model that does not say cannot go back."""
         headroom = call_model(self.model.rewind_headroom, self.state)
+        if type(headroom) is int:
+            return headroom
         return int(headroom) if isinstance(headroom, Integral) else 0
 
     def fork(self) -> Context:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cera_core.model import InferenceState, Logits, Model
 
 _NO_TOKEN = -1
+_number = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +146,13 @@ class DecodeLoop:
 
     def _max_draft(self) -> tuple[int, str]:
         """Returns the most draft tokens that a round has room for, counted before its first token, and what limits."""
-        limits = {
-            "the context has no room for a draft": self._context.num_left - 1,
-            "the number of tokens wanted has no room for a draft": self._rules.num_left - 1,
-            "the model takes one token a forward": self._model.max_batch - 1,
-            "the model cannot rewind now": self._context.rewind_headroom(),
-        }
-        limit = min(limits, key=limits.__getitem__)
-        return limits[limit], limit
+        limits = (
+            (self._context.num_left - 1, "the context has no room for a draft"),
+            (self._rules.num_left - 1, "the number of tokens wanted has no room for a draft"),
+            (self._model.max_batch - 1, "the model takes one token a forward"),
+            (self._context.rewind_headroom(), "the model cannot rewind now"),
+        )
+        return min(limits, key=_number)
 
     def _ask(self, max_draft: int, limit: str) -> tuple[Draft, str, float]:
         """Returns a draft to verify, or why there is none, and the time that took."""

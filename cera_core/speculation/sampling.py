@@ -89,6 +89,9 @@ class Sampler:
         self._end_ids = _as_ids(end_ids)
         self._bias_ids = _as_ids(options.logit_bias)
         self._biases = np.array(list(options.logit_bias.values()), np.float64)
+        self._takes_largest = options.temperature == 0 and not (
+            self._is_penalised or self._bias_ids.size or (self._end_ids.size and options.min_tokens)
+        )
         self._tokens: list[int] = []
         self._counts = np.zeros((2, 0), np.int32)  # by id: in prompt and output, in the output
         self._num_pushed = 0
@@ -125,6 +128,8 @@ class Sampler:
             InvalidInputError: Every token is banned.
         """
         try:
+            if self._takes_largest:
+                return argmax(row)
             with np.errstate(all="ignore"):  # a row may hold infinities, and options may make some
                 scores = self._processed(row)
                 if self._options.temperature == 0:
