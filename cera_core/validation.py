@@ -67,7 +67,11 @@ def _complaint(
     if details["type"] == "extra_forbidden":
         *parents, key = details["loc"]
         names = _fields_at(model, parents)
-        hint = did_you_mean(str(key), names) or f" The options are {', '.join(names) or 'none'}."
+        tables = [name for name in names if key in _fields_at(model, [*parents, name])]
+        if tables:
+            hint = f" It belongs under [{'.'.join(map(str, [*parents, tables[0]]))}]."
+        else:
+            hint = did_you_mean(str(key), names) or f" The options are {', '.join(names) or 'none'}."
         return f"{path!r}{where} is not an option of {owner}.{hint}"
     if not path:
         return f"The options of {owner}{where}: {_requirement(details)}."
@@ -78,7 +82,10 @@ def _requirement(details: ErrorDetails) -> str:
     """Returns what pydantic asks for, as the rest of a sentence that began with the option's name."""
     if details["type"] == "value_error":  # raised by a validator; the words are its author's
         return details["msg"].removeprefix("Value error, ").removesuffix(".")
+    if details["type"] == "string_pattern_mismatch":  # a pattern may hold commas
+        return f"must match {details['ctx']['pattern']}"
     requirement = details["msg"].partition(",")[0]  # what follows the comma repeats what was found
+    requirement = requirement.replace("String should", "must", 1)
     return requirement.replace("Input should", "must", 1).replace("Field required", "must be given", 1)
 
 

@@ -159,9 +159,11 @@ class Context:
         check_are_ids(token_ids)
         num_tokens = num_before + len(token_ids)
         if num_tokens > self.state.max_seq_len:
+            can_grow = self.state.max_seq_len < self.model.config.max_seq_len
+            remedy = ", or load the model with a larger 'context_length'" if can_grow else "; the model takes no more"
             raise ContextFullError(
-                f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. Shorten the text, or "
-                "load the model with a larger 'context_length'."
+                f"The context holds {self.state.max_seq_len} tokens, and {num_tokens} are needed. "
+                f"Shorten the text{remedy}."
             )
         return checked_ids(token_ids, self.model.config.vocab_size)
 

@@ -269,3 +269,9 @@ def test_settings_made_by_hand_come_from_arguments() -> None:
 def test_the_users_file_stands_where_the_platform_keeps_settings() -> None:
     assert user_config_file().name == "cera.toml"
     assert user_config_file().parent.name == "cera"
+
+
+def test_an_option_of_a_table_at_the_top_is_told_where_it_belongs(tmp_path: Path) -> None:
+    (tmp_path / "cera.toml").write_text("max_tokens = 7\n")
+    with pytest.raises(ConfigError, match=r"'max_tokens' .* It belongs under \[generation\]\."):
+        load_config(tmp_path / "cera.toml", environ={})

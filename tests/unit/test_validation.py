@@ -78,3 +78,14 @@ def test_a_default_that_depends_on_a_wrong_value_is_no_second_complaint() -> Non
 
     with pytest.raises(ConfigError, match=r"^'high' of it must be greater than or equal to 0, but is -1\.$"):
         validated(Range, {"high": -1}, owner="it")
+
+
+def test_a_text_of_another_form_is_told_the_whole_pattern() -> None:
+    class Named(BaseModel):
+        name: str = Field(pattern="^[a-z]{1,3}$")
+        other: str = Field(default="x", min_length=1)
+
+    with pytest.raises(ConfigError, match=r"'name' of a test must match \^\[a-z\]\{1,3\}\$, but is 'UP'\."):
+        validated(Named, {"name": "UP"}, owner="a test")
+    with pytest.raises(ConfigError, match=r"'other' of a test must have at least 1 character, but is ''\."):
+        validated(Named, {"name": "a", "other": ""}, owner="a test")

@@ -243,3 +243,11 @@ def test_forward_that_fails_is_an_error_and_is_made_good_later(mood: Any, error:
     context.append([6])
     context.catch_up()
     assert_caught_up(context, [1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize(("max_seq_len", "remedy"), [(4, "larger 'context_length'"), (256, "the model takes no more")])
+def test_a_larger_context_is_advised_only_where_the_model_has_one(max_seq_len: int, remedy: str) -> None:
+    model = TableModel(max_seq_len=256)
+    context = Context(model, model.new_state(max_seq_len))
+    with pytest.raises(ContextFullError, match=remedy):
+        context.append([1] * (max_seq_len + 1))
