@@ -1,6 +1,7 @@
 """The console script: runs a command, and turns whatever ends it into a message and an exit code.
 
-Exit codes: 0 done; 1 an unexpected failure; 2 something the caller can correct; 130 interrupted.
+Exit codes: 0 done; 1 an unexpected failure, or a check that did not hold; 2 something the caller can correct; 130
+interrupted.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
     yield f"| {' | '.join(headers)} |"
     yield f"|{'---|' * len(headers)}"
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
+        yield f"| {' | '.join(' '.join(cell.split()).replace('|', '&#124;') for cell in row)} |"
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:

@@ -94,9 +94,11 @@ def commands() -> Iterator[str]:
         own = [parameter for parameter in command.params if _panel(parameter) is None]
         shared = " [engine and generation flags]" if len(own) < len(command.params) else ""
         arguments = [_argument(parameter) for parameter in own if parameter.param_type_name == "argument"]
-        yield from ("", f"### `{' '.join(['cera', name, *arguments])} [flags]{shared}`", "")
-        yield from (command.help, "")
-        yield from _flags(own)
+        flags = " [flags]" if own else ""
+        yield from ("", f"### `{' '.join(['cera', name, *arguments])}{flags}{shared}`", "")
+        yield command.help
+        if own:
+            yield from ("", *_flags(own))
 
 
 def _commands() -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """The reference pages say what the live settings, plugins and commands say."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import generate
@@ -16,6 +17,18 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 def test_tables_are_as_the_live_ones(page: str) -> None:
     written = (REFERENCE / page).read_text(encoding="utf-8")
     assert written == generate.rendered(page), "Run `python docs/reference/generate.py`."
+
+
+@pytest.mark.parametrize("page", generate.PAGES)
+def test_every_row_of_a_table_is_on_one_line(page: str) -> None:
+    lines = (REFERENCE / page).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("|") != line.endswith("|")] == []
+
+
+@pytest.mark.parametrize("page", generate.PAGES)
+def test_every_table_has_a_row(page: str) -> None:
+    lines = (REFERENCE / page).read_text(encoding="utf-8").splitlines()
+    assert [line for line, following in pairwise(lines) if line.startswith("|---") and following[:1] != "|"] == []
 
 
 def test_every_table_has_a_place() -> None:
