@@ -15,6 +15,7 @@ def progress(num_steps: int) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda description: None
         return
+    from rich.markup import escape  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -24,7 +25,7 @@ def progress(num_steps: int) -> Iterator[Callable[[str], None]]:
 
         def show(description: str) -> None:
             nonlocal num_begun
-            bar.update(steps, completed=num_begun, description=description)
+            bar.update(steps, completed=num_begun, description=escape(printable(description)))
             num_begun += 1
 
         yield show
