@@ -32,9 +32,13 @@ class AnswerWriter:
 
     In a terminal, control characters are made visible and, on request, accepted tokens take the style of the drafter
     that guessed them; in a pipe the text is written as it is.
+
+    Attributes:
+        tokens: What was written so far.
     """
 
     def __init__(self, *, show_drafts: bool = False) -> None:
+        self.tokens: list[Token] = []
         self._is_terminal = sys.stdout.isatty()
         self._console = console(sys.stdout) if self._is_terminal and show_drafts else None
         self._styles: dict[str, str] = {}
@@ -42,6 +46,7 @@ class AnswerWriter:
 
     def write(self, token: Token) -> None:
         """Writes the text of one token at once."""
+        self.tokens.append(token)
         text = printable(token.text) if self._is_terminal else token.text
         if not text:
             return

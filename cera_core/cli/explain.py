@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cera_core.cli.answer import AnswerWriter, interrupt_cancels
+from cera_core.cli.answer import AnswerWriter, write_answer
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
 from cera_core.cli.loading import PullFlag, load_engine
+from cera_core.cli.main import EXIT_INTERRUPTED
 from cera_core.cli.output import say, write_table
 from cera_core.cli.prompt import read_text
 from cera_core.cli.summary import write_summary
@@ -44,29 +45,25 @@ def explain(
     after it, of which the part in `[ ]` was verified in vain and the part in `( )` not at all, who made it from what,
     and why as much was verified.
     """
-    from cera_core.instruments.bench import prompt_ids  # noqa: PLC0415
     from cera_core.instruments.rounds import rounds_of  # noqa: PLC0415
 
     text = read_text(prompt, file)
     engine = load_engine(engine_flags, may_pull=pull)
     session = engine.session()
-    session.append(prompt_ids(engine, [{"role": "user", "content": text.removesuffix("\n")}]))
+    message = {"role": "user", "content": text.removesuffix("\n")}
+    session.append(text if engine.chat_template is None else engine.chat_ids([message]))
     writer = AnswerWriter(show_drafts=True)
-    stream = session.stream(explain=True)
-    tokens = []
-    with interrupt_cancels(session):
-        for token in stream:
-            writer.write(token)
-            tokens.append(token)
-    writer.end_line()
-    generation = stream.generation
-    rounds = rounds_of(generation, tokens, engine.tokenizer)
+    generation = write_answer(session.stream(explain=True), session, writer)
+    engine.save_memory()
+    rounds = rounds_of(generation, writer.tokens, engine.tokenizer)
     typer.echo()
     write_table(HEADERS, [_cells(each) for each in rounds])
     write_summary(generation, writer, is_exact=engine.model.batch_invariant)
     if html is not None:
-        _write_page(html, f"{engine.model.config.name or engine.config.model}: {len(tokens)} tokens", rounds)
+        _write_page(html, f"{engine.model.config.name or engine.config.model}: {len(writer.tokens)} tokens", rounds)
         say(f"Wrote {html}.")
+    if generation.finish_reason == "cancelled":
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 HEADERS = ("round", "chosen", "guess", "drafter", "from", "decision", "drafting", "model")
