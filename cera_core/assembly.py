@@ -34,6 +34,13 @@ _AUTO_DRAFTERS = ("suffix-automaton", "prompt-lookup")  # the first that is ther
 _log = logging.getLogger("cera")
 
 
+def options_with(
+    options: Mapping[str, Mapping[str, Any]], name: str, more: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """Returns the options of all drafters or all backends, those of one with more over them."""
+    return {**options, name: {**options.get(name, {}), **more}}
+
+
 def make_drafter(
     name: str, plugins: Plugins, options: Mapping[str, Mapping[str, Any]], context: DrafterContext
 ) -> Drafter | None:

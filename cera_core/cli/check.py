@@ -11,6 +11,7 @@ import typer
 
 from cera_core.cli.engine_flags import options_from
 from cera_core.cli.flags import MODEL_HELP, ConfigFlag, JsonFlag, KindArgument, checked_kind
+from cera_core.cli.loading import context_without_model, tokenizer_of
 from cera_core.cli.main import EXIT_FAILURE
 from cera_core.cli.output import write_json
 from cera_core.config import Config, load_config
@@ -19,8 +20,6 @@ from cera_core.registry import AUTO, NONE
 
 if TYPE_CHECKING:
     from cera_core.drafter import Drafter
-    from cera_core.modelfile.gguf import ModelFile
-    from cera_core.specs import DrafterContext
     from cera_core.testing.checking import CheckResult
 
 app = typer.Typer(add_completion=False)
@@ -70,12 +69,14 @@ def _of_drafter(
     name: str, model: str | None, settings: Config, options: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> Iterator[CheckResult]:
     """Checks a drafter; a fresh one is made by its plugin, as often as a check needs one."""
-    from cera_core.assembly import make_drafter  # noqa: PLC0415 - the help of the command needs none of these
+    from cera_core.assembly import make_drafter, options_with  # noqa: PLC0415 - the help of the command needs none of these
     from cera_core.discovery import discover  # noqa: PLC0415
+    from cera_core.specs import DrafterContext  # noqa: PLC0415
     from cera_core.testing import DRAFTER_CHECKS, run_checks  # noqa: PLC0415
 
-    plugins, context = discover(settings.disabled_plugins), _context(model)
-    all_options = {**settings.drafters, name: {**settings.drafters.get(name, {}), **options}}
+    plugins = discover(settings.disabled_plugins)
+    context = context_without_model(tokenizer_of(model)) if model else DrafterContext()
+    all_options = options_with(settings.drafters, name, options)
 
     def fresh() -> Drafter:
         drafter = make_drafter(name, plugins, all_options, context)
@@ -91,36 +92,17 @@ def _of_backend(
     name: str, model: str, settings: Config, options: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> Iterator[CheckResult]:
     """Checks a backend with one model, which it loads once."""
-    from cera_core.assembly import make_model  # noqa: PLC0415
+    from cera_core.assembly import make_model, options_with  # noqa: PLC0415
     from cera_core.discovery import discover  # noqa: PLC0415
+    from cera_core.modelfile.catalogue import resolve  # noqa: PLC0415
+    from cera_core.modelfile.gguf import open_model_file  # noqa: PLC0415
     from cera_core.testing import MODEL_CHECKS, run_checks  # noqa: PLC0415
 
     if name == AUTO:
         raise InvalidInputError(f"{AUTO!r} stands for whichever backend suits; name the one to check.")
-    all_options = {**settings.backends, name: {**settings.backends.get(name, {}), **options}}
-    loaded = make_model(_model_file(model), name, discover(settings.disabled_plugins), all_options)
+    all_options = options_with(settings.backends, name, options)
+    loaded = make_model(open_model_file(resolve(model)), name, discover(settings.disabled_plugins), all_options)
     return run_checks(MODEL_CHECKS, loaded, reasons)
-
-
-def _context(model: str | None) -> DrafterContext:
-    """Returns what a drafter is told of the model; nothing without one."""
-    from cera_core.modelfile.tokenizer import load_tokenizer  # noqa: PLC0415
-    from cera_core.specs import DrafterContext  # noqa: PLC0415
-
-    if model is None:
-        return DrafterContext()
-    with _model_file(model) as file:
-        tokenizer = load_tokenizer(file)
-    return DrafterContext(
-        tokenizer=tokenizer, vocab_size=tokenizer.vocab_size, tokenizer_fingerprint=tokenizer.fingerprint
-    )
-
-
-def _model_file(model: str) -> ModelFile:
-    from cera_core.modelfile.catalogue import resolve  # noqa: PLC0415
-    from cera_core.modelfile.gguf import open_model_file  # noqa: PLC0415
-
-    return open_model_file(resolve(model))
 
 
 def _reasons(texts: list[str] | tuple[str, ...]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cera_core.cli.flags import MODEL_HELP, ConfigFlag, JsonFlag
+from cera_core.cli.loading import context_without_model, tokenizer_of
 from cera_core.cli.output import say, write_json, write_table
 from cera_core.cli.progress import measured_progress
 
@@ -51,17 +52,9 @@ def build(
     """
     from cera_core.config import load_config  # noqa: PLC0415 - what the help of a command should not cost
     from cera_core.drafting.corpora.building import build_corpus  # noqa: PLC0415
-    from cera_core.modelfile.catalogue import resolve  # noqa: PLC0415
-    from cera_core.modelfile.gguf import open_model_file  # noqa: PLC0415
-    from cera_core.modelfile.tokenizer import load_tokenizer  # noqa: PLC0415
-    from cera_core.specs import DrafterContext  # noqa: PLC0415
 
     settings = load_config(config, flags={"model": model} if model else {})
-    with open_model_file(resolve(settings.model)) as model_file:
-        tokenizer = load_tokenizer(model_file)
-    context = DrafterContext(
-        tokenizer=tokenizer, vocab_size=tokenizer.vocab_size, tokenizer_fingerprint=tokenizer.fingerprint
-    )
+    context = context_without_model(tokenizer_of(settings.model))
     with measured_progress() as show:
         report = build_corpus(paths, output, context, suffixes=suffix or (), progress=show)
     _say_report(report)

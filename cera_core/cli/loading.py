@@ -1,4 +1,4 @@
-"""Loads the engine a command asks for, and fetches the model first where that is wanted."""
+"""Loads what a command asks for: an engine, whose model is fetched first where that is wanted, or its tokenizer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from cera_core.modelfile.catalogue import resolve
 
 if TYPE_CHECKING:
     from cera_core.engine import Engine
+    from cera_core.modelfile.tokenizer import ModelTokenizer
+    from cera_core.specs import DrafterContext
 
 PullFlag: TypeAlias = Annotated[
     bool, typer.Option("--pull", help="Fetch the model if it is not here. In a terminal that is done without asking.")
@@ -41,3 +43,26 @@ def load_engine(flags: EngineFlags, *, may_pull: bool) -> Engine:
             raise
         fetch(config.model)
     return load(config=config, backend_options=flags.backend_options, drafter_options=flags.drafter_options)
+
+
+def tokenizer_of(model: str) -> ModelTokenizer:
+    """Reads the tokenizer of a model file, or of a model by its name.
+
+    Raises:
+        MissingModelError: The model is not on this machine.
+        ModelFileError: The file cannot be read, or has no tokenizer that can be used.
+    """
+    from cera_core.modelfile.gguf import open_model_file  # noqa: PLC0415 - the help of a command needs neither
+    from cera_core.modelfile.tokenizer import load_tokenizer  # noqa: PLC0415
+
+    with open_model_file(resolve(model)) as model_file:
+        return load_tokenizer(model_file)
+
+
+def context_without_model(tokenizer: ModelTokenizer) -> DrafterContext:
+    """Returns what a drafter is told where no model is loaded: the vocabulary is the tokenizer's."""
+    from cera_core.specs import DrafterContext  # noqa: PLC0415
+
+    return DrafterContext(
+        tokenizer=tokenizer, vocab_size=tokenizer.vocab_size, tokenizer_fingerprint=tokenizer.fingerprint
+    )

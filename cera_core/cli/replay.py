@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
+from cera_core.cli.loading import context_without_model, tokenizer_of
 from cera_core.cli.output import write_json, write_table
 from cera_core.cli.progress import progress
 from cera_core.errors import InvalidInputError, MissingModelError
@@ -113,12 +114,7 @@ class _Tokenizer:
         Raises:
             MissingModelError: The model is not on this machine.
         """
-        from cera_core.modelfile.catalogue import resolve  # noqa: PLC0415
-        from cera_core.modelfile.gguf import open_model_file  # noqa: PLC0415
-        from cera_core.modelfile.tokenizer import load_tokenizer  # noqa: PLC0415
-
-        with open_model_file(resolve(self._model)) as model_file:
-            return load_tokenizer(model_file)
+        return tokenizer_of(self._model)
 
     def encode(self, text: str) -> list[int]:
         """Turns text into ids, the names of control tokens into those tokens, as a recorded chat has them."""
@@ -127,21 +123,17 @@ class _Tokenizer:
 
 def _drafters(flags: EngineFlags, config: Config, tokenizer: _Tokenizer) -> Iterator[tuple[str, Drafter]]:
     """Makes the drafters that were named, with their options; they get a tokenizer if the model is here."""
-    from cera_core.assembly import make_drafter  # noqa: PLC0415
+    from cera_core.assembly import make_drafter, options_with  # noqa: PLC0415
     from cera_core.discovery import discover  # noqa: PLC0415
     from cera_core.specs import DrafterContext  # noqa: PLC0415
 
     try:
-        context = DrafterContext(
-            tokenizer=tokenizer.loaded,
-            vocab_size=tokenizer.loaded.vocab_size,
-            tokenizer_fingerprint=tokenizer.loaded.fingerprint,
-        )
+        context = context_without_model(tokenizer.loaded)
     except MissingModelError:
         context = DrafterContext()
     plugins = discover(config.disabled_plugins)
     for name in names_in(flags, "drafter"):
-        options = {**config.drafters, name: {**config.drafters.get(name, {}), **flags.drafter_options}}
+        options = options_with(config.drafters, name, flags.drafter_options)
         drafter = make_drafter(name, plugins, options, context)
         if drafter is not None:
             yield name, drafter
