@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from cera_core.errors import PluginError
 from cera_core.instruments.pages import COLOURS
+from cera_core.instruments.totals import total_drafter_stats
 
 if TYPE_CHECKING:
     from cera_core.instruments.summary import Line
@@ -21,12 +23,12 @@ MARKERS = "osD^vP*X"
 
 def draw_speed_ups(lines: Sequence[Line]) -> str:
     """Draws the speed-up over plain by category, with the lowest and the highest turn."""
-    drafted = [line for line in lines if line.stats.num_plain_steps or line.stats.num_rounds]
-    categories = list(dict.fromkeys(line.category for line in drafted))
-    names = list(dict.fromkeys(line.contestant for line in drafted))
+    measured = [line for line in lines if line.stats.num_plain_steps or line.stats.num_rounds]
+    categories = list(dict.fromkeys(line.category for line in measured))
+    names = list(dict.fromkeys(line.contestant for line in measured))
     figure, axes = _figure(height=1 + 0.28 * len(categories) * len(names))
     for index, name in enumerate(names):
-        own = {line.category: line for line in drafted if line.contestant == name}
+        own = {line.category: line for line in measured if line.contestant == name}
         height = 0.8 / len(names)
         places = [row + index * height for row, category in enumerate(categories) if category in own]
         chosen = [own[category] for category in categories if category in own]
@@ -50,9 +52,12 @@ def draw_acceptance(lines: Sequence[Line]) -> str:
     figure, axes = _figure(height=3.2)
     names = list(dict.fromkeys(line.contestant for line in lines if line.stats.num_drafted))
     for index, name in enumerate(names):
-        drafted, accepted = _by_position([line for line in lines if line.contestant == name])
+        own = [line for line in lines if line.contestant == name]
+        total = total_drafter_stats(drafter for line in own for drafter in line.stats.drafters.values())
+        counts = zip_longest(total.accepted_by_position, total.drafted_by_position, fillvalue=0)
+        shares = [accepted / drafted for accepted, drafted in counts]
         axes.plot(
-            range(1, len(drafted) + 1), [a / d for a, d in zip(accepted, drafted, strict=True)], label=name,
+            range(1, len(shares) + 1), shares, label=name,
             color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)],
         )  # fmt: skip
     axes.set_ylim(0, 1.02)
@@ -61,19 +66,6 @@ def draw_acceptance(lines: Sequence[Line]) -> str:
     if names:
         axes.legend(loc="best", fontsize="small")
     return _svg(figure)
-
-
-def _by_position(lines: Sequence[Line]) -> tuple[list[int], list[int]]:
-    """Adds up the draft tokens and the accepted ones at each position, over categories and drafters."""
-    counts = [drafter for line in lines for drafter in line.stats.drafters.values()]
-    length = max(len(count.drafted_by_position) for count in counts)
-    drafted, accepted = [0] * length, [0] * length
-    for count in counts:
-        for position, number in enumerate(count.drafted_by_position):
-            drafted[position] += number
-        for position, number in enumerate(count.accepted_by_position):
-            accepted[position] += number
-    return drafted, accepted
 
 
 def _figure(height: float) -> tuple[Any, Any]:

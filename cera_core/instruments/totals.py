@@ -6,14 +6,24 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import fields
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from cera_core.speculation.stats import DrafterStats, SpecStats
+
+Stats = TypeVar("Stats", SpecStats, DrafterStats)
 
 
 def total_stats(parts: Iterable[SpecStats]) -> SpecStats:
     """Returns the sums of all counts and times, position by position and drafter by drafter."""
-    total = SpecStats()
+    return _total(SpecStats(), parts)
+
+
+def total_drafter_stats(parts: Iterable[DrafterStats]) -> DrafterStats:
+    """Returns the sums of all counts, position by position."""
+    return _total(DrafterStats(), parts)
+
+
+def _total(total: Stats, parts: Iterable[Stats]) -> Stats:
     for part in parts:
         _add(total, part)
     return total

@@ -1,7 +1,7 @@
 """The sums of several generations' counts."""
 
-from cera_core.instruments.totals import total_stats
-from cera_core.speculation.stats import SpecStats
+from cera_core.instruments.totals import total_drafter_stats, total_stats
+from cera_core.speculation.stats import DrafterStats, SpecStats
 
 
 def counted(*rounds: tuple[str, int, int]) -> SpecStats:
@@ -30,3 +30,11 @@ def test_the_parts_stay_as_they_are() -> None:
 
 def test_no_parts_count_nothing() -> None:
     assert total_stats([]) == SpecStats()
+
+
+def test_drafters_add_up_position_by_position() -> None:
+    parts = [counted(("a", 3, 1)).drafters["a"], counted(("b", 1, 1)).drafters["b"]]
+    total = total_drafter_stats(parts)
+    assert (total.num_drafted, total.num_accepted) == (4, 2)
+    assert (total.drafted_by_position, total.accepted_by_position) == ([2, 1, 1], [2])
+    assert total_drafter_stats([]) == DrafterStats()
