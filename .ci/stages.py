@@ -1,7 +1,8 @@
 """Runs every check of this project, stage by stage, and exits with 1 if any of them failed.
 
-Needs Python 3.11 or newer with pip, and the package registry that pip is configured for; everything else is installed
-into environments of its own, in a temporary folder. The two commands of the README are taken from the README.
+Needs Python 3.11 or newer with pip, and the package registry that pip is configured for. What comes from there is
+installed into environments of its own, in a temporary folder; compilers that are missing, with apt-get into the system.
+The two commands of the README are taken from the README.
 """
 
 from __future__ import annotations
@@ -131,8 +132,7 @@ def clang_format(checks: Checks) -> None:
     """Checks the layout of all C++ files."""
     files = [file for file in ROOT.glob("plugins/*/src/**/*") if file.suffix in CPP_SUFFIXES]
     if not files:
-        print("There are no C++ files yet.")
-        return
+        raise StageError("there must be C++ files in plugins/*/src, and none was found")
     run(
         [checks.tool("clang-format"), "--dry-run", "--Werror", *(str(file.relative_to(ROOT)) for file in sorted(files))]
     )
