@@ -7,7 +7,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -36,12 +35,8 @@ class Task:
 
 def built_in_tasks() -> list[Task]:
     """Returns the tasks that come with cera."""
-    return [Task(task["name"], task["category"], tuple(task["turns"])) for task in _built_in()["tasks"]]
-
-
-def copying_categories() -> frozenset[str]:
-    """Returns the categories of the built-in tasks in which the answer takes over much of the prompt."""
-    return frozenset(_built_in()["copying"])
+    tables = tomllib.loads((files(__package__) / "tasks.toml").read_text(encoding="utf-8"))["tasks"]
+    return [Task(task["name"], task["category"], tuple(task["turns"])) for task in tables]
 
 
 def read_tasks(path: Path) -> list[Task]:
@@ -74,11 +69,6 @@ def chosen_tasks(tasks: Sequence[Task], categories: Iterable[str] = (), limit: i
                 f"There are: {', '.join(known)}."
             )
     return [task for category in wanted for task in [t for t in tasks if t.category == category][:limit]]
-
-
-@cache
-def _built_in() -> Mapping[str, Any]:
-    return tomllib.loads((files(__package__) / "tasks.toml").read_text(encoding="utf-8"))
 
 
 def _parsed(line: str, place: str, number: int) -> Task:

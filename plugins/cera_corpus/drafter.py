@@ -14,7 +14,7 @@ from cera_core.errors import InvalidInputError
 from cera_corpus.search import Match, find_matches
 
 MAX_PLACES = 16
-"""Match that are looked at: what a draft costs, however often something occurs."""
+"""Places that are looked at: what a draft costs, however often something occurs."""
 
 
 class CorpusDrafter(Drafter):
@@ -37,10 +37,6 @@ class CorpusDrafter(Drafter):
     def clone(self) -> CorpusDrafter:
         """Makes a drafter for another session, with the same corpora."""
         return CorpusDrafter(self.corpora, self._min_match, self._tokens_per_match)
-
-    def mapped_bytes(self) -> int:
-        """Returns the size of the files that are mapped; that is no memory of a session, and `memory_bytes` is 0."""
-        return sum(corpus.num_mapped_bytes for corpus in self.corpora)
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
         """Drafts from the longest match that something follows.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cera_core.errors import InvalidInputError
-from cera_core.instruments.tasks import Task, built_in_tasks, chosen_tasks, copying_categories, read_tasks
+from cera_core.instruments.tasks import Task, built_in_tasks, chosen_tasks, read_tasks
 
 
 def written(folder: Path, *lines: object) -> Path:
@@ -17,12 +17,11 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def test_each_built_in_category_has_two_tasks_and_copying_ones_are_known() -> None:
+def test_each_built_in_category_has_two_tasks() -> None:
     tasks = built_in_tasks()
     categories = [task.category for task in tasks]
     assert len({task.name for task in tasks}) == len(tasks)
     assert {categories.count(category) for category in categories} == {2}
-    assert copying_categories() < set(categories)
 
 
 def test_spec_bench_lines_are_read(tmp_path: Path) -> None:
