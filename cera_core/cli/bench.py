@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cera_core.engine import Engine
     from cera_core.instruments.bench import CeraContestant, Result
     from cera_core.instruments.summary import Line
-    from cera_core.instruments.tasks import Task
     from cera_core.speculation.stats import SpecStats
 
 app = typer.Typer(add_completion=False)
@@ -56,8 +55,9 @@ def bench(
     """
     from cera_core.instruments.bench import measure  # noqa: PLC0415
     from cera_core.instruments.summary import lines_of  # noqa: PLC0415
+    from cera_core.instruments.tasks import chosen_tasks, tasks_in  # noqa: PLC0415
 
-    chosen = _chosen(tasks, category, limit)
+    chosen = chosen_tasks(tasks_in(tasks), category or (), limit)
     engines = _engines(engine_flags, may_pull=pull)
     contestants = list(_contestants(engines, engine_flags))
     with progress(len(chosen) * len(contestants) * (repeats + 1)) as on_step:
@@ -111,12 +111,6 @@ def _cells_of_trust(line: Line) -> Iterator[str]:
     yield "yes" if line.equals_plain else "NO"
     yield "-" if line.waited is None else f"{line.waited:.1%}"
     yield " / ".join(line.states) or "-"
-
-
-def _chosen(path: Path | None, categories: Sequence[str] | None, limit: int | None) -> list[Task]:
-    from cera_core.instruments.tasks import built_in_tasks, chosen_tasks, read_tasks  # noqa: PLC0415
-
-    return chosen_tasks(built_in_tasks() if path is None else read_tasks(path), categories or (), limit)
 
 
 def _engines(flags: EngineFlags, *, may_pull: bool) -> dict[str, Engine]:

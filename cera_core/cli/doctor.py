@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +17,7 @@ from cera_core.errors import CeraError
 
 if TYPE_CHECKING:
     from cera_core.config import Config
+    from cera_core.discovery import Plugins
     from cera_core.engine import Engine
 
 app = typer.Typer(add_completion=False)
@@ -33,7 +34,7 @@ def doctor(engine_flags: EngineFlags, *, as_json: JsonFlag = False) -> None:
     sections = {
         "machine": dict(_machine()),
         "plugins": {f"{row.kind} {row.name}": f"{row.status}: {row.note}" for row in listing(_plugins(config))},
-        "model": dict(_model(engine_flags)),
+        "model": dict(_model(engine_flags, config.model)),
         "cache": dict(_cache()),
         "settings": {
             name: f"{text_of(value)} ({origin})"
@@ -59,17 +60,17 @@ def _machine() -> Iterator[tuple[str, str]]:
     yield "memory read by one thread", f"{machine.memory_bandwidth() / 1e9:.1f} GB/s"
 
 
-def _plugins(config: Config) -> Any:
+def _plugins(config: Config) -> Plugins:
     from cera_core.discovery import discover  # noqa: PLC0415
 
     return discover(config.disabled_plugins)
 
 
-def _model(flags: EngineFlags) -> Iterator[tuple[str, str]]:
+def _model(flags: EngineFlags, name: str) -> Iterator[tuple[str, str]]:
     """Yields what the model can do here, or why it cannot be run."""
     from cera_core.cli.loading import load_engine  # noqa: PLC0415
 
-    yield "name or file", flags.load_config().model
+    yield "name or file", name
     try:
         engine = load_engine(flags, may_pull=False)
     except CeraError as error:

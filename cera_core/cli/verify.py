@@ -70,8 +70,10 @@ def verify(
     drafting 1, 8 and 15 tokens a round and as many as pay. Log-probabilities are compared bit for bit. The exit code
     is 1 if anything differs.
     """
+    from cera_core.instruments.tasks import chosen_tasks, tasks_in  # noqa: PLC0415
+
+    chosen = chosen_tasks(tasks_in(tasks), limit=limit)
     engine = load_engine(engine_flags, may_pull=pull)
-    chosen = _tasks(tasks, limit)
     names = [name for name in names_in(engine_flags, "drafter") if name != NONE]
     rows: dict[tuple[str, str], Row] = {}
     runs = []
@@ -97,12 +99,6 @@ HEADERS = ("drafter", "sampling", "runs", "equal to plain", "tokens", "accepted"
 def _cells(row: Row) -> tuple[object, ...]:
     num_equal = row.num_runs - len(row.differing)
     return row.drafter, row.sampling, row.num_runs, num_equal, row.num_tokens, row.num_accepted, row.num_rejected
-
-
-def _tasks(path: Path | None, limit: int) -> list[Task]:
-    from cera_core.instruments.tasks import built_in_tasks, chosen_tasks, read_tasks  # noqa: PLC0415
-
-    return chosen_tasks(built_in_tasks() if path is None else read_tasks(path), limit=limit)
 
 
 def _compared(engine: Engine, task: Task, names: list[str]) -> Iterator[Comparison]:

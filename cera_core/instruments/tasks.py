@@ -39,6 +39,11 @@ def built_in_tasks() -> list[Task]:
     return [Task(task["name"], task["category"], tuple(task["turns"])) for task in tables]
 
 
+def tasks_in(path: Path | None) -> list[Task]:
+    """Returns the tasks of a file, or those that come with cera."""
+    return built_in_tasks() if path is None else read_tasks(path)
+
+
 def read_tasks(path: Path) -> list[Task]:
     """Reads tasks in the format of Spec-Bench (arXiv 2401.07851): on each line a JSON object.
 
