@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import tempfile
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cera_core.errors import CeraError
+from cera_core.files import replacing
 from cera_core.machine import num_usable_processors, processor_name
 from cera_core.speculation.costs import RoundCosts
+from cera_core.speculation.model_guard import call_model, new_state
 
 if TYPE_CHECKING:
     from cera_core.model import InferenceState, Model
@@ -81,7 +82,7 @@ def measured_steps(model: Model) -> dict[int, float]:
     """
     seconds: dict[int, list[float]] = {}
     try:
-        state = model.new_state(min(2 * max(_ROWS), model.config.max_seq_len))
+        state = new_state(model, min(2 * max(_ROWS), model.config.max_seq_len))
         _seconds_of_forward(model, state, 1)  # the first touches memory for the first time
         end = perf_counter() + _SECONDS
         for num_rows in _ROWS:
@@ -97,9 +98,9 @@ def measured_steps(model: Model) -> dict[int, float]:
 def _seconds_of_forward(model: Model, state: InferenceState, num_rows: int) -> float:
     token_ids = [index % model.config.vocab_size for index in range(num_rows)]
     start = perf_counter()
-    model.forward_all(token_ids, state)
+    call_model(model.forward_all, token_ids, state)
     seconds = perf_counter() - start
-    model.truncate(state, 0)
+    call_model(model.truncate, state, 0)
     return seconds
 
 
@@ -109,18 +110,18 @@ def _read(file: Path) -> dict[str, dict[int, float]]:
         value = json.loads(file.read_text(encoding="utf-8"))
         if value["format"] != _FORMAT:
             return {}
-        return {key: {int(rows): float(cost) for rows, cost in steps.items()} for key, steps in value["steps"].items()}
+        kept = {key: {int(rows): float(cost) for rows, cost in steps.items()} for key, steps in value["steps"].items()}
+        return {key: steps for key, steps in kept.items() if all(0 < cost < math.inf for cost in steps.values())}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
 def _write(file: Path, steps: Mapping[str, Mapping[int, float]]) -> None:
-    """Replaces the file at once, so that nobody reads half of it; the newest entries are kept."""
+    """Writes the newest entries."""
     newest = dict(list(steps.items())[-MAX_KEPT:])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
-            json.dump({"format": _FORMAT, "steps": newest}, temporary)
-        os.replace(temporary.name, file)
+        with replacing(file) as unfinished:
+            unfinished.write(json.dumps({"format": _FORMAT, "steps": newest}).encode())
     except OSError as error:
         _log.debug("The costs of rounds could not be kept: %s", error)

@@ -15,10 +15,11 @@ from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
 from cera_core.drafting.memory import Memory, memory_path
 from cera_core.errors import InvalidInputError
+from cera_core.files import cache_folder
 from cera_core.generation import Generation, TokenStream, collected
 from cera_core.generation_options import GenerationOptions
 from cera_core.model import Model
-from cera_core.modelfile.catalogue import cache_directory, resolve
+from cera_core.modelfile.catalogue import resolve
 from cera_core.modelfile.chat import ChatTemplate, load_chat_template
 from cera_core.modelfile.gguf import open_model_file
 from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
@@ -101,7 +102,7 @@ class Engine:
         )
 
     def save_memory(self) -> None:
-        """Writes the memory of earlier answers into the user's cache folder, if the settings name one.
+        """Writes the memory of earlier answers into the cache folder, if the settings name one.
 
         Raises:
             InvalidInputError: It cannot be written.
@@ -250,7 +251,7 @@ def _calibration(model: Model, path: Path, config: Config) -> Calibration | None
     """Returns how costs are found; None for a model that verifies no drafts."""
     if why_not_verified(model):
         return None
-    file = cache_directory().parent / FILE_NAME
+    file = cache_folder() / FILE_NAME
     options = config.backends.get(config.backend, {})
     return Calibration(model, file, calibration_key(model, path, options))
 

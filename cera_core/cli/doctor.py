@@ -93,9 +93,9 @@ def _capabilities(engine: Engine) -> Iterator[tuple[str, str]]:
 
 
 def _cache() -> Iterator[tuple[str, str]]:
-    from cera_core.modelfile.catalogue import cache_directory  # noqa: PLC0415
+    from cera_core.files import cache_folder  # noqa: PLC0415
 
-    folder = cache_directory()
+    folder = cache_folder()
     files = [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
     yield "folder", str(folder)
     yield "size", f"{sum(file.stat().st_size for file in files) / 1e6:.0f} MB in {len(files)} files"

@@ -9,8 +9,6 @@ It knows nothing of engines or settings.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import threading
 from array import array
 from collections import deque
@@ -20,6 +18,7 @@ from pathlib import Path
 from cera_core.drafter import NO_DRAFT, Draft, IncrementalDrafter
 from cera_core.drafting.confidence import copy_confidence
 from cera_core.errors import InvalidInputError
+from cera_core.files import cache_folder, replacing
 
 FORMAT = 1
 NGRAM = 3
@@ -93,13 +92,14 @@ class Memory:
         header = {"format": FORMAT, "tokenizer": self._fingerprint, "num_answers": len(answers)}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+            with replacing(path) as file:
                 file.write(json.dumps(header).encode() + b"\n")
                 for answer in answers:
                     file.write(json.dumps(answer.tolist(), separators=(",", ":")).encode() + b"\n")
-            os.replace(file.name, path)
         except OSError as error:
-            raise InvalidInputError(f"The memory '{path}' cannot be written: {error.strerror}.") from error
+            raise InvalidInputError(
+                f"The memory '{path}' cannot be written: {error.strerror}. Check the folder."
+            ) from error
 
     def load(self, path: Path) -> None:
         """Adds the answers of a file; nothing if there is none.
@@ -179,10 +179,8 @@ class MemoryDrafter(IncrementalDrafter):
 
 
 def memory_path(namespace: str) -> Path:
-    """Returns the file of a namespace, in the user's cache folder."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 - 20 ms, and no name is looked up at import
-
-    return user_cache_path("cera", appauthor=False) / "memories" / f"{namespace}.jsonl"
+    """Returns the file of a namespace, in the cache folder."""
+    return cache_folder() / "memories" / f"{namespace}.jsonl"
 
 
 def _key(tokens: array[int], end: int) -> bytes:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cera_core.errors import DownloadError, InvalidInputError, MissingModelError, ModelFileError, UnknownNameError
+from cera_core.files import cache_folder
 from cera_core.modelfile.download import Progress, Source, download
 from cera_core.modelfile.hub_source import HubSource
 from cera_core.modelfile.package_source import PackageSource
@@ -109,11 +110,8 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType({entry.name: entry fo
 
 
 def cache_directory() -> Path:
-    """Returns the folder models are kept in: `models` in `CERA_CACHE_DIR`, or in the user's cache folder."""
-    from platformdirs import user_cache_path  # noqa: PLC0415  (20 ms, and no name is looked up at import)
-
-    chosen = os.environ.get("CERA_CACHE_DIR")
-    return (Path(chosen).expanduser() if chosen else user_cache_path("cera", appauthor=False)) / "models"
+    """Returns the folder models are kept in: `models` in the cache folder."""
+    return cache_folder() / "models"
 
 
 def entry_of(name: str) -> CatalogueEntry:

@@ -22,8 +22,16 @@ from support.tiny_gguf import write_tiny_gguf
 class FailingModel(TableModel):
     """Cannot compute."""
 
+    error: Exception = ModelError("It failed.")
+
     def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Any:
-        raise ModelError("It failed.")
+        raise self.error
+
+
+class PanickingModel(FailingModel):
+    """Fails in a way of its own."""
+
+    error = ZeroDivisionError()
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def test_a_slow_model_is_measured_for_a_bounded_time(clock: Clock) -> None:
 
 
 def test_a_model_that_fails_or_is_small_is_no_error() -> None:
-    assert measured_steps(FailingModel()) == {}
+    assert measured_steps(FailingModel()) == measured_steps(PanickingModel()) == {}
     assert set(measured_steps(TableModel(max_batch=4))) == {1, 2, 4}
     assert set(measured_steps(ScriptedModel([1, 2], vocab_size=4, max_seq_len=2))) == {1, 2}
 
@@ -70,14 +78,16 @@ def test_costs_are_measured_once_and_kept(tmp_path: Path) -> None:
     assert list(json.loads(file.read_text())["steps"]) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"format": 0, "steps": {}}', '{"format": 1, "steps": {"a": 3}}']
-)
+DAMAGED = ("", "{", "[]", "{}", '{"format": 0, "steps": {}}', '{"format": 1, "steps": {"a": 3}}')
+NO_COSTS = ('{"1": 1, "8": 0}', '{"1": 1, "8": -2}', '{"1": 1, "8": NaN}', '{"1": 1, "8": Infinity}')
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, *(f'{{"format": 1, "steps": {{"a": {steps}}}}}' for steps in NO_COSTS)])
 def test_a_damaged_file_is_written_anew(tmp_path: Path, content: str) -> None:
     file = tmp_path / "costs.json"
     file.write_text(content)
     Calibration(TableModel(), file, "a").costs  # noqa: B018
-    assert list(json.loads(file.read_text())["steps"]) == ["a"]
+    assert set(json.loads(file.read_text())["steps"]["a"]) == {"1", "2", "4", "8", "16"}
 
 
 def test_a_folder_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:

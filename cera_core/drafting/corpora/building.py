@@ -5,12 +5,10 @@ Takes memory for the tokens and their order, about 50 bytes a token, and for one
 
 from __future__ import annotations
 
-import os
 import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -21,6 +19,7 @@ from cera_core.drafting.corpora.documents import EMPTY, NOT_TEXT, DocumentFile, 
 from cera_core.drafting.corpora.layout import MAX_PLACES, CorpusHeader, header_bytes
 from cera_core.drafting.corpora.ordering import NUM_ROUNDS, SEPARATOR, bounds_by_token, order_by_ends
 from cera_core.errors import InvalidInputError
+from cera_core.files import replacing
 from cera_core.specs import DrafterContext
 
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -106,15 +105,18 @@ def build_corpus(
         InvalidInputError: Something cannot be read or written, there is nothing in it, or there is too much.
     """
     files, skipped = find_files(paths, suffixes)
-    with _replacing(output) as file:
-        tables, num_files = _read(files, skipped, context, progress)
-        if not tables.starts:
-            places = ", ".join(f"'{path}'" for path in paths)
-            raise InvalidInputError(
-                f"A corpus must have text, and none was found in {places}{_reasons(skipped)}. Check the folder and "
-                "'--suffix'."
-            )
-        header = write_tables(file, tables, context, progress)
+    try:
+        with replacing(output) as file:
+            tables, num_files = _read(files, skipped, context, progress)
+            if not tables.starts:
+                places = ", ".join(f"'{path}'" for path in paths)
+                raise InvalidInputError(
+                    f"A corpus must have text, and none was found in {places}{_reasons(skipped)}. Check the folder and "
+                    "'--suffix'."
+                )
+            header = write_tables(file, tables, context, progress)
+    except OSError as error:
+        raise InvalidInputError(f"'{output}' cannot be written: {error.strerror}. Check the path.") from error
     return BuildReport(header, num_files, +skipped)
 
 
@@ -202,19 +204,3 @@ def _read_file(file: DocumentFile, tables: CorpusTables, context: DrafterContext
 def _reasons(skipped: Counter[str]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted((+skipped).items()))
     return f" (skipped: {reasons})" if reasons else ""
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Gives a new file that takes the place of `path` when all went well, and vanishes when not."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError as error:
-        raise InvalidInputError(f"'{path}' cannot be written: {error.strerror}. Check the path.") from error
-    finally:
-        unfinished.unlink(missing_ok=True)

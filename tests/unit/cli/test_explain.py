@@ -52,7 +52,7 @@ def test_model_without_a_template_continues_the_prompt_as_run_does(cera: Callabl
 def test_answer_is_remembered_under_the_name_given(
     cera: Callable[..., Any], tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path / "cache"))
     assert not memory_path("notes").exists()
     assert cera("explain", PROMPT, "-m", tiny_model, *FLAGS, "--memory", "notes").status == 0
     assert memory_path("notes").exists()

@@ -222,7 +222,7 @@ class TestInterruption:
 def test_answers_kept_under_a_name_are_drafted_from(
     cera: Callable[..., Any], tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path / "cache"))
     flags = ("-m", tiny_model, "--max-tokens", "24", "--ignore-eos", "--no-adaptive", "--json", "--memory", "notes")
     first, second = (json.loads(cera("run", PROMPT, *flags).out) for _ in range(2))
     assert first["token_ids"] == second["token_ids"]
