@@ -103,10 +103,11 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 def _compared(engine: Engine, task: Task, names: list[str]) -> Iterator[Comparison]:
     from cera_core.instruments.bench import prompt_ids  # noqa: PLC0415
-    from cera_core.instruments.equality import RandomIdsDrafter, compare  # noqa: PLC0415
+    from cera_core.instruments.equality import compare  # noqa: PLC0415
+    from cera_core.testing.drafters import RandomDrafter  # noqa: PLC0415
 
     drafters: dict[str, DrafterChoice] = {name: name for name in names}
-    drafters[RANDOM_IDS] = RandomIdsDrafter(engine.model.config.vocab_size)
+    drafters[RANDOM_IDS] = RandomDrafter(engine.model.config.vocab_size, share_of_history=0.5)
     yield from compare(engine, prompt_ids(engine, [{"role": "user", "content": task.turns[0]}]), drafters)
 
 

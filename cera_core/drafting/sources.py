@@ -110,18 +110,27 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
+def decoded_line(line: str, place: str) -> Any:
+    """Returns what a line of JSON lines holds.
+
+    Raises:
+        InvalidInputError: It is no JSON.
+    """
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(
+            f"{place}, column {error.colno}: must be JSON, found an error ({error.msg}). Correct the line."
+        ) from error
+
+
 def parse_json_line(line: str, place: str) -> Source:
     """Reads one line of a JSON lines file.
 
     Raises:
         InvalidInputError: It is no JSON, or of another form than `read_sources` says.
     """
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidInputError(
-            f"{place}, column {error.colno}: must be JSON, found an error ({error.msg}). Correct the line."
-        ) from error
+    value = decoded_line(line, place)
     if isinstance(value, dict):
         given = [key for key in ("text", "token_ids") if key in value]
         value = value[given[0]] if len(given) == 1 else None

@@ -7,13 +7,11 @@ which drafters there are, nor of what is done about a difference.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from cera_core.drafter import Draft, Drafter
 from cera_core.engine import Engine
 from cera_core.generation import Generation
 from cera_core.session import Session
@@ -33,33 +31,6 @@ BUDGETS: Mapping[str, Mapping[str, Any]] = {
     "adaptive": {"adaptive": True},
 }
 """Ways to draft, by name: fixed numbers of tokens a round, and what the draft budget chooses."""
-
-
-class RandomIdsDrafter(Drafter):
-    """Guesses random ids in random number, each with a chance of a half one of the text so far, so that some are right.
-
-    Args:
-        vocab_size: Ids are below it.
-        seed: Another seed guesses otherwise.
-    """
-
-    def __init__(self, vocab_size: int, seed: int = 0) -> None:
-        self._vocab_size = vocab_size
-        self._seed = seed
-
-    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
-        """Guesses at random, the same after the same tokens."""
-        generator = random.Random(f"{self._seed} {len(tokens)}")
-        return Draft([self._random_id(tokens, generator) for _ in range(generator.randint(0, max_k))])
-
-    def clone(self) -> RandomIdsDrafter:
-        """Makes another that guesses the same."""
-        return RandomIdsDrafter(self._vocab_size, self._seed)
-
-    def _random_id(self, tokens: Sequence[int], generator: random.Random) -> int:
-        if tokens and generator.random() < 0.5:
-            return tokens[generator.randrange(len(tokens))]
-        return generator.randrange(self._vocab_size)
 
 
 @dataclass(frozen=True, slots=True)

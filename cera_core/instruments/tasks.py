@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cera_core.drafting.sources import read_lines
+from cera_core.drafting.sources import decoded_line, read_lines
 from cera_core.errors import InvalidInputError
 from cera_core.near_match import did_you_mean
 
@@ -77,10 +76,7 @@ def chosen_tasks(tasks: Sequence[Task], categories: Iterable[str] = (), limit: i
 
 
 def _parsed(line: str, place: str, number: int) -> Task:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidInputError(f"{place}: must be JSON, found an error ({error.msg}). Each line is {FORM}.") from error
+    value = decoded_line(line, place)
     turns = list(_turns(value)) if isinstance(value, dict) else []
     if not turns or not all(isinstance(turn, str) and turn for turn in turns):
         raise InvalidInputError(f"{place}: must be {FORM}. Correct the line.")

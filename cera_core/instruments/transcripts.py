@@ -12,13 +12,12 @@ Any other file is one text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cera_core.drafting.sources import JSON_LINES_SUFFIXES, read_lines, read_sources
+from cera_core.drafting.sources import JSON_LINES_SUFFIXES, decoded_line, read_lines, read_sources
 from cera_core.errors import InvalidInputError
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
@@ -66,12 +65,7 @@ def _texts(path: Path) -> Iterator[tuple[str, Any, Any]]:
             yield path.name, "", source.content
         return
     for place, line in read_lines(path):
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInputError(
-                f"{place}: must be JSON, found an error ({error.msg}). Correct the line."
-            ) from error
+        value = decoded_line(line, place)
         pairs = list(_pairs(value)) if isinstance(value, dict) else []
         if not pairs or not all(_is_text_or_ids(part) for pair in pairs for part in pair):
             raise InvalidInputError(f"{place}: must be {FORMS}. Correct the line.")

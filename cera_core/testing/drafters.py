@@ -39,20 +39,27 @@ class RandomDrafter(Drafter):
     Args:
         vocab_size: Ids are below it.
         seed: Another seed guesses otherwise.
+        share_of_history: The chance that a token is one of the history's instead, so that some guesses are right.
     """
 
-    def __init__(self, vocab_size: int, seed: int = 0) -> None:
+    def __init__(self, vocab_size: int, seed: int = 0, share_of_history: float = 0.0) -> None:
         self._vocab_size = vocab_size
         self._seed = seed
+        self._share_of_history = share_of_history
 
     def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
         """Guesses at random."""
         generator = random.Random(f"{self._seed} {len(tokens)}")
-        return Draft([generator.randrange(self._vocab_size) for _ in range(generator.randint(0, max_k))])
+        return Draft([self._random_id(tokens, generator) for _ in range(generator.randint(0, max_k))])
 
     def clone(self) -> RandomDrafter:
         """Makes another that guesses the same."""
-        return RandomDrafter(self._vocab_size, self._seed)
+        return RandomDrafter(self._vocab_size, self._seed, self._share_of_history)
+
+    def _random_id(self, tokens: Sequence[int], generator: random.Random) -> int:
+        if tokens and self._share_of_history and generator.random() < self._share_of_history:
+            return tokens[generator.randrange(len(tokens))]
+        return generator.randrange(self._vocab_size)
 
 
 class AdversarialDrafter(Drafter):

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import cera_core
-from cera_core.instruments.equality import Comparison, RandomIdsDrafter, compare
+from cera_core.instruments.equality import Comparison, compare
+from cera_core.testing.drafters import RandomDrafter
 
 LIST = """Ada Brook, Mill Lane 11, Ely
 Ben Carter, Station Road 12, Hull
@@ -83,7 +84,7 @@ def table_of(engine: cera_core.Engine, prompts: Sequence[str], num_tokens: int) 
         drafters = {
             **{name: name for name in NAMED_DRAFTERS},
             "aho-corasick": cera_core.create_drafter("aho-corasick", phrases=phrases_from(text)),
-            "random ids": RandomIdsDrafter(engine.model.config.vocab_size),
+            "random ids": RandomDrafter(engine.model.config.vocab_size, share_of_history=0.5),
         }
         for comparison in compare(engine, ids, drafters, {sampling: options}):
             table[comparison.drafter].add(comparison)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import cera_core
-from cera_core.instruments.equality import RandomIdsDrafter, compare
+from cera_core.instruments.equality import compare
+from cera_core.testing.drafters import RandomDrafter
 from support.native import skip_without_extension
 from support.small_models import drafter_names, options_of
 
@@ -49,7 +50,7 @@ def test_every_drafter_gives_the_plain_text_and_its_log_probabilities(engine: ce
     drafters: dict[str, Any] = {
         name: cera_core.create_drafter(name, **options_of(name, text)) for name in drafter_names()
     }
-    drafters["random ids"] = RandomIdsDrafter(engine.model.config.vocab_size)
+    drafters["random ids"] = RandomDrafter(engine.model.config.vocab_size, share_of_history=0.5)
     accepted: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     for comparison in compare(engine, prompt, drafters, {sampling: options}, BUDGETS):

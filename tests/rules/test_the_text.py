@@ -16,10 +16,10 @@ import pytest
 from cera_core.drafter import Drafter
 from cera_core.errors import ConfigError, InvalidInputError, ModelError
 from cera_core.generation import Generation
-from cera_core.instruments.equality import BUDGETS, Divergence, RandomIdsDrafter, first_divergence
+from cera_core.instruments.equality import BUDGETS, Divergence, first_divergence
 from cera_core.model import InferenceState
 from cera_core.session import Session
-from cera_core.testing.drafters import BrokenDrafter, OracleDrafter
+from cera_core.testing.drafters import BrokenDrafter, OracleDrafter, RandomDrafter
 from cera_core.testing.fakes import TableModel
 from support.native import WEIGHT_TYPES
 from support.sessions import CheapRows, plain, session_of
@@ -29,6 +29,11 @@ from support.tiny_gguf import write_tiny_gguf
 GREEDY: dict[str, Any] = {"max_tokens": 36, "logprobs": 3}
 SAMPLED: dict[str, Any] = {**GREEDY, "temperature": 0.8, "seed": 3, "top_p": 0.9}
 EIGHT: dict[str, Any] = {"adaptive": False, "max_draft_tokens": 8}
+
+
+def random_ids(vocab_size: int, seed: int = 0) -> RandomDrafter:
+    """Makes a drafter of random ids, some of which are right."""
+    return RandomDrafter(vocab_size, seed, share_of_history=0.5)
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Inexact(TableModel):
 def test_rule_01_where_a_backend_is_not_exact_the_first_divergence_is_found_with_its_logit_gap() -> None:
     model = Inexact()
     expected = plain(model=model, max_tokens=30, logprobs=3)
-    found = session_of(model=model).generate(drafter=RandomIdsDrafter(16), max_tokens=30, logprobs=3, **EIGHT)
+    found = session_of(model=model).generate(drafter=random_ids(16), max_tokens=30, logprobs=3, **EIGHT)
     divergence = first_divergence(expected, found)
     assert isinstance(divergence, Divergence)
     assert expected.token_ids[: divergence.position] == found.token_ids[: divergence.position]
@@ -135,7 +140,11 @@ def test_rule_03_random_ids_in_random_number_change_nothing_on_any_backend_and_w
         return session.generate(drafter=drafter, max_tokens=20, logprobs=2, **options)
 
     expected = generated(None)
-    for drafter in (RandomIdsDrafter(vocab_size, 1), RandomIdsDrafter(vocab_size, 2), repeating):
+    for drafter in (
+        random_ids(vocab_size, 1),
+        random_ids(vocab_size, 2),
+        repeating,
+    ):
         for max_draft_tokens in (1, 15):
             found = generated(drafter, adaptive=False, max_draft_tokens=max_draft_tokens)
             assert first_divergence(expected, found) is None
@@ -257,7 +266,7 @@ class Rows(TableModel):
         return self.rows[len(tokens) == self.position]
 
 
-@pytest.mark.parametrize("drafter", [None, RandomIdsDrafter(4), BrokenDrafter(lambda tokens, max_k: [1] * max_k)])
+@pytest.mark.parametrize("drafter", [None, random_ids(4), BrokenDrafter(lambda tokens, max_k: [1] * max_k)])
 def test_rule_07_the_lowest_id_wins_a_tie_and_nan_never_wins(drafter: Drafter | None) -> None:
     for row in ([0, 2, 2, 1], [np.nan, 2, 2, np.nan], [-np.inf, 0, -np.inf, np.nan]):
         found = session_of([0] * 20, model=Rows(row)).generate(drafter=drafter, max_tokens=12, adaptive=False)

@@ -15,11 +15,10 @@ from cera_core.discovery import discover
 from cera_core.drafter import Drafter
 from cera_core.generation import Generation
 from cera_core.generation_options import GenerationOptions
-from cera_core.instruments.equality import RandomIdsDrafter
 from cera_core.model import Model
 from cera_core.modelfile.gguf import open_model_file
 from cera_core.session import Session
-from cera_core.testing.drafters import OracleDrafter
+from cera_core.testing.drafters import OracleDrafter, RandomDrafter
 from cera_core.testing.fakes import TableModel
 from support import native
 from support.corpora import write_corpus
@@ -63,7 +62,7 @@ class SmallModel:
         installed = {name: cera_core.create_drafter(name, **options_of(name, text)) for name in drafter_names()}
         return {
             **installed,
-            "random ids": RandomIdsDrafter(self.vocab_size),
+            "random ids": RandomDrafter(self.vocab_size, share_of_history=0.5),
             "mostly right": self.mostly_right(text),
             "always wrong": self.mostly_right(text, wrong_every=1),
         }

@@ -7,10 +7,11 @@ import pytest
 import cera_core
 from cera_core import Engine
 from cera_core.generation import Generation, TokenLogprobs
-from cera_core.instruments.equality import BUDGETS, SAMPLINGS, Divergence, RandomIdsDrafter, compare, first_divergence
+from cera_core.instruments.equality import BUDGETS, SAMPLINGS, Divergence, compare, first_divergence
 from cera_core.speculation.stats import SpecStats
 from cera_core.testing import DrafterSuite
 from cera_core.testing.drafter_checks import VOCAB_SIZE
+from cera_core.testing.drafters import RandomDrafter
 from support.tiny_gguf import write_tiny_gguf
 
 PROMPT = list(range(40, 70)) * 2
@@ -56,7 +57,10 @@ def test_text_that_ends_earlier_or_later_is_found() -> None:
 
 
 def test_each_drafter_is_compared_in_every_sampling_and_budget(engine: Engine) -> None:
-    drafters = {"random": RandomIdsDrafter(engine.model.config.vocab_size), "lookup": "prompt-lookup"}
+    drafters = {
+        "random": RandomDrafter(engine.model.config.vocab_size, share_of_history=0.5),
+        "lookup": "prompt-lookup",
+    }
     comparisons = list(compare(engine, PROMPT, drafters))
     ways = [(each.sampling, each.drafter, each.budget) for each in comparisons]
     assert ways == [(sampling, name, budget) for sampling in SAMPLINGS for name in drafters for budget in BUDGETS]
@@ -68,20 +72,20 @@ def test_text_that_drafting_changed_is_found(engine: Engine, monkeypatch: pytest
     model = engine.model
     forward_all = model.forward_all
     monkeypatch.setattr(model, "forward_all", lambda ids, state: -forward_all(ids, state))
-    drafters = {"random": RandomIdsDrafter(model.config.vocab_size)}
+    drafters = {"random": RandomDrafter(model.config.vocab_size, share_of_history=0.5)}
     budgets = {"8": {"adaptive": False, "max_draft_tokens": 8}}
     divergences = [each.divergence for each in compare(engine, PROMPT, drafters, budgets=budgets)]
     assert all(divergence is not None and divergence.position > 0 for divergence in divergences)
 
 
-class TestRandomIdsDrafter(DrafterSuite):
+class TestRandomDrafter(DrafterSuite):
     @pytest.fixture
     def make_drafter(self) -> object:
-        return lambda: RandomIdsDrafter(VOCAB_SIZE)
+        return lambda: RandomDrafter(VOCAB_SIZE, share_of_history=0.5)
 
 
 def test_some_random_ids_are_those_of_the_text() -> None:
-    drafter = RandomIdsDrafter(100_000)
+    drafter = RandomDrafter(100_000, share_of_history=0.5)
     drafts = [drafter.draft([5] * length, 8).token_ids for length in range(1, 50)]
     ids = [token_id for draft in drafts for token_id in draft]
     assert 0.4 < ids.count(5) / len(ids) < 0.6

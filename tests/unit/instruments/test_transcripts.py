@@ -68,5 +68,5 @@ def test_an_empty_answer_is_passed_over(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_of_another_form_is_named(tmp_path: Path, line: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"log\.jsonl, line 2: must be"):
+    with pytest.raises(InvalidInputError, match=r"log\.jsonl, line 2(, column 2)?: must be"):
         read(tmp_path, {"text": "sound"}, line)
