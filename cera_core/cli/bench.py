@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
+from cera_core.cli.flags import TasksFlag
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.output import say, write_json, write_table
 from cera_core.cli.progress import progress
+from cera_core.errors import InvalidInputError
 from cera_core.registry import AUTO, NONE
 
 if TYPE_CHECKING:
@@ -29,10 +31,7 @@ app = typer.Typer(add_completion=False)
 def bench(
     engine_flags: EngineFlags,
     *,
-    tasks: Annotated[
-        Path | None,
-        typer.Option("--tasks", metavar="FILE", help="Tasks in the format of Spec-Bench, in place of cera's own."),
-    ] = None,
+    tasks: TasksFlag = None,
     category: Annotated[
         list[str] | None, typer.Option("--category", metavar="NAME", help="Only tasks of this kind; may be repeated.")
     ] = None,
@@ -42,6 +41,9 @@ def bench(
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, metavar="INTEGER", help="Turns that count, after one that does not.")
     ] = 3,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Draft from the memory of answers, those of the runs before included.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write every sample as JSON instead of the table.")] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots as well: one file.")
@@ -58,7 +60,7 @@ def bench(
     from cera_core.instruments.tasks import chosen_tasks, tasks_in  # noqa: PLC0415
 
     chosen = chosen_tasks(tasks_in(tasks), category or (), limit)
-    engines = _engines(engine_flags, may_pull=pull)
+    engines = _engines(engine_flags, may_pull=pull, warm=warm)
     contestants = list(_contestants(engines, engine_flags))
     with progress(len(chosen) * len(contestants) * (repeats + 1)) as on_step:
         results = measure(
@@ -113,12 +115,22 @@ def _cells_of_trust(line: Line) -> Iterator[str]:
     yield " / ".join(line.states) or "-"
 
 
-def _engines(flags: EngineFlags, *, may_pull: bool) -> dict[str, Engine]:
-    """Loads an engine for each backend, by the backend's name."""
+def _engines(flags: EngineFlags, *, may_pull: bool, warm: bool) -> dict[str, Engine]:
+    """Loads an engine for each backend, by the backend's name.
+
+    A memory of answers would have each turn drafted from the turn before, so there is none unless that is asked for.
+    """
+    if "memory" in flags.settings and not warm:
+        raise InvalidInputError(
+            "'--memory' drafts from the answers of the turns before, which is no measurement of the drafters. Leave it "
+            "out, or add '--warm' to measure just that."
+        )
     drafters = names_in(flags, "drafter")
     engines = {}
     for name in names_in(flags, "backend"):
         settings = {**flags.settings, "backend": name, "drafter": drafters[0] if len(drafters) == 1 else AUTO}
+        if not warm:
+            settings["memory"] = "none"
         engines[name] = load_engine(replace(flags, settings=settings), may_pull=may_pull)
     return engines
 

@@ -9,6 +9,7 @@ import typer
 
 from cera_core.cli.answer import AnswerWriter, write_answer
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.flags import PromptArgument, PromptFileFlag
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.main import EXIT_INTERRUPTED
 from cera_core.cli.output import say, write_table
@@ -28,12 +29,8 @@ app = typer.Typer(add_completion=False)
 def explain(
     engine_flags: EngineFlags,
     *,
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="The prompt; standard input if there is none, or for `-`.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the prompt from this file.")
-    ] = None,
+    prompt: PromptArgument = None,
+    file: PromptFileFlag = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page as well: one file, for any browser.")
     ] = None,

@@ -30,3 +30,15 @@ def checked_kind(kind: str) -> str:
         hint = did_you_mean(kind, PLUGIN_KINDS)
         raise UnknownNameError(f"KIND must be {' or '.join(map(repr, PLUGIN_KINDS))}, but is {kind!r}.{hint}")
     return kind
+
+
+PromptArgument: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="PROMPT", help="The prompt; standard input if there is none, or for `-`.")
+]
+PromptFileFlag: TypeAlias = Annotated[
+    Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the prompt from this file.")
+]
+TasksFlag: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--tasks", metavar="FILE", help="Tasks in the format of Spec-Bench, in place of cera's own."),
+]

@@ -11,7 +11,7 @@ import typer
 
 from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
 from cera_core.cli.loading import context_without_model, tokenizer_of
-from cera_core.cli.output import write_json, write_table
+from cera_core.cli.output import say, write_json, write_table
 from cera_core.cli.progress import progress
 from cera_core.errors import InvalidInputError, MissingModelError
 
@@ -55,6 +55,8 @@ def replay(
     from cera_core.instruments.transcripts import read_transcripts  # noqa: PLC0415
 
     config = engine_flags.load_config()
+    if config.memory is not None:
+        say(f"Note: 'memory' has no effect in a replay ({config.origin_of('memory')}).")
     table = CostTable(_points(costs), step_ms * 1e-3)
     tokenizer = _Tokenizer(config.model)
     texts = [transcript for path in files for transcript in read_transcripts(path, tokenizer.encode)]

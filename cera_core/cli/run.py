@@ -9,6 +9,7 @@ import typer
 
 from cera_core.cli.answer import AnswerWriter, write_answer
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
+from cera_core.cli.flags import PromptArgument, PromptFileFlag
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.main import EXIT_INTERRUPTED
 from cera_core.cli.output import write_json
@@ -29,12 +30,8 @@ app = typer.Typer(add_completion=False)
 def run(
     engine_flags: EngineFlags,
     *,
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="The prompt; standard input if there is none, or for `-`.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the prompt from this file.")
-    ] = None,
+    prompt: PromptArgument = None,
+    file: PromptFileFlag = None,
     system: Annotated[
         str | None, typer.Option("--system", metavar="TEXT", help="What the model is told before the prompt.")
     ] = None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
+from cera_core.cli.flags import TasksFlag
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.main import EXIT_FAILURE
 from cera_core.cli.output import say, write_json, write_table
@@ -54,10 +54,7 @@ class Row:
 def verify(
     engine_flags: EngineFlags,
     *,
-    tasks: Annotated[
-        Path | None,
-        typer.Option("--tasks", metavar="FILE", help="Prompts in the format of Spec-Bench, in place of cera's own."),
-    ] = None,
+    tasks: TasksFlag = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, metavar="INTEGER", help="The most prompts of each category.")
     ] = 1,

@@ -136,29 +136,37 @@ class Replay:
         result.stats.num_emitted += len(transcript.output)
         num_done = 0
         while num_done < len(transcript.output):
-            num_done += self._round(result, drafter, budget, history, transcript.output[num_done:])
+            num_done += self._round(result, drafter, budget, history, transcript.output, num_done)
         result.memory_bytes = max(result.memory_bytes, drafter.memory_bytes())
         count_faults(result.stats, drafter)
 
     def _round(
-        self, result: Replayed, drafter: GuardedDrafter, budget: DraftBudget, history: History, rest: Sequence[int]
+        self,
+        result: Replayed,
+        drafter: GuardedDrafter,
+        budget: DraftBudget,
+        history: History,
+        text: Sequence[int],
+        start: int,
     ) -> int:
-        """Plays one round; returns how many tokens it committed."""
+        """Plays one round, which begins at an index of the text; returns how many tokens it committed."""
         budget.begin_round(len(history))
-        _commit(rest[:1], history, budget)
-        draft, reason = self._ask(result.stats, drafter, budget, history, len(rest) - 1)
-        cost = self._costs(1 + len(draft.token_ids))
+        _commit(text[start : start + 1], history, budget)
+        draft, reason = self._ask(result.stats, drafter, budget, history, len(text) - start - 1)
+        num_drafted = len(draft.token_ids)
+        cost = self._costs(1 + num_drafted)
         seconds = cost * self._costs.seconds_of_a_step
         result.num_steps += cost
-        budget.observe_forward(1 + len(draft.token_ids), seconds)
+        budget.observe_forward(1 + num_drafted, seconds)
         if reason:
             result.stats.count_plain_step(reason, seconds)
             return 1
-        num_accepted = _num_agreed(draft.token_ids, rest[1:])
+        judged = text[start + 1 : start + 1 + num_drafted]
+        num_accepted = _num_agreed(draft.token_ids, judged)
         budget.observe_round(draft, num_accepted, seconds)
         drafter.accept(draft, num_accepted)
-        result.stats.count_round(draft.drafter or drafter.name, len(draft.token_ids), num_accepted, seconds)
-        _commit(rest[1 : 1 + num_accepted], history, budget)
+        result.stats.count_round(draft.drafter or drafter.name, num_drafted, num_accepted, seconds)
+        _commit(judged[:num_accepted], history, budget)
         return 1 + num_accepted
 
     def _ask(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
@@ -16,11 +15,10 @@ import pytest
 from cera_core.errors import ModelError
 from cera_core.hookspecs import PROJECT_NAME, ObserverHooks, hookimpl
 from cera_core.instruments.equality import first_divergence
-from cera_core.model import InferenceState
 from cera_core.observers import Observers
 from cera_core.session import Session
 from cera_core.testing.drafters import OracleDrafter
-from cera_core.testing.fakes import TableModel
+from support.gate import Gate
 from support.sessions import PROMPT, CheapRows, assert_consistent, plain, session_of
 from support.small_models import SmallModel
 from support.spelling import SpellingTokenizer
@@ -117,22 +115,6 @@ def test_rule_19_after_a_budget_stop_inside_an_accepted_run_every_backend_goes_o
     expected = fresh.generate(**options)
     found = session.generate(drafter=drafter, adaptive=False, max_draft_tokens=15, **options)
     assert first_divergence(expected, found) is None
-
-
-class Gate(TableModel):
-    """Waits at one forward until the test lets it go on."""
-
-    def __init__(self, num_before: int) -> None:
-        super().__init__()
-        self.num_before = num_before
-        self.is_reached = threading.Event()
-        self.may_go_on = threading.Event()
-
-    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Any:
-        if len(self.forward_sizes) == self.num_before:
-            self.is_reached.set()
-            assert self.may_go_on.wait(10)
-        return super().forward_all(token_ids, state)
 
 
 @pytest.mark.parametrize("num_rounds", [1, 2, 3])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +19,7 @@ from cera_core.observers import Observers
 from cera_core.session import Session
 from cera_core.testing.drafters import BrokenDrafter, OracleDrafter, RandomDrafter
 from cera_core.testing.fakes import ScriptedModel, TableModel
+from support.gate import Gate
 from support.sessions import PROMPT, assert_consistent, plain, session_of
 from support.spelling import SpellingTokenizer
 
@@ -383,22 +383,6 @@ def test_acceptance_learned_in_one_generation_helps_the_next() -> None:
 
 
 # Threads, streams that end early, and models that fail.
-
-
-class Gate(TableModel):
-    """Waits at one forward until the test lets it go on."""
-
-    def __init__(self, num_before: int) -> None:
-        super().__init__(max_batch=16)
-        self.num_before = num_before
-        self.is_reached = threading.Event()
-        self.may_go_on = threading.Event()
-
-    def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Any:
-        if len(self.forward_sizes) == self.num_before:
-            self.is_reached.set()
-            assert self.may_go_on.wait(10)
-        return super().forward_all(token_ids, state)
 
 
 LONG_PROMPT = PROMPT * 6

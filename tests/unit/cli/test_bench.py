@@ -96,3 +96,29 @@ def test_a_drafter_that_fails_ends_the_measurement(
     outcome = cera("bench", "-m", tiny_model, *QUICK, "--drafter", "failing")
     assert outcome.status == 2
     assert "failing" in outcome.err
+
+
+def test_a_memory_is_measured_only_when_that_is_asked_for(
+    cera: Callable[..., Any], tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path))
+    arguments = (
+        "bench",
+        "-m",
+        tiny_model,
+        *QUICK,
+        "--drafter",
+        "prompt-lookup",
+        "--no-adaptive",
+        "--ignore-eos",
+        "--json",
+    )
+
+    def drafters_of(outcome: Any) -> set[str]:
+        drafters = json.loads(outcome.out)["lines"][1]["stats"]["drafters"]
+        return {name for name, counts in drafters.items() if counts["num_drafted"]}
+
+    assert "add '--warm'" in cera(*arguments, "--memory", "notes").err
+    assert "memory" in drafters_of(cera(*arguments, "--memory", "notes", "--warm"))
+    Path("cera.toml").write_text('memory = "notes"\n')
+    assert "memory" not in drafters_of(cera(*arguments))

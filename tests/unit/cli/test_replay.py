@@ -65,3 +65,9 @@ def test_nothing_to_replay_is_an_error(cera: Callable[..., Any]) -> None:
     outcome = cera("replay", written({"prompt": [1], "output": []}))
     assert outcome.status == 2
     assert "nothing to replay" in outcome.err
+
+
+def test_a_memory_is_said_to_have_no_effect(cera: Callable[..., Any]) -> None:
+    outcome = cera("replay", written(IDS), "--drafter", "prompt-lookup", "--memory", "notes")
+    assert outcome.status == 0
+    assert outcome.err == "Note: 'memory' has no effect in a replay (--memory).\n"
