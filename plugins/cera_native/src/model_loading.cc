@@ -1,7 +1,6 @@
 // How a model comes in: layers, tensors and the checks of both. Nothing of it is touched once it is finished.
 #include "model.h"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 
