@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parents[1]
 DEPTHS = (64, 1024)
 PREFILL = 512
 TWO_CACHES = 200.0  # nanoseconds; above it the cores share no last-level cache
-BUSY_SHARE = 0.01
+BUSY_SHARE, BUSY_FLOOR = 0.01, 0.5e-3  # of the sample, and seconds that starting and ending a sample cost anyhow
 LEAST = "least of all samples"
 PAUSE = 0.03  # seconds; until then an engine's threads may spin after their last sample
 
@@ -72,7 +72,7 @@ def take_sample(engine: Engine, samples: Samples, key: object, **command: object
     before = machine_state()
     answer = engine.ask(**command)
     samples[engine.name, key, LEAST].append(answer["seconds"] * 1e3)
-    if machine_state() == before and answer["waited"] <= BUSY_SHARE * answer["seconds"]:
+    if machine_state() == before and answer["waited"] <= BUSY_FLOOR + BUSY_SHARE * answer["seconds"]:
         samples[engine.name, key, before].append(answer["seconds"] * 1e3)
 
 
