@@ -63,15 +63,38 @@ def _make_auto(
     auto: AutoOptions, plugins: Plugins, options: Mapping[str, Mapping[str, Any]], context: DrafterContext
 ) -> AutoDrafter:
     """Combines the drafters named, all of which must be there, or those that suit."""
-    names = dict.fromkeys(auto.drafters) or _suitable_drafters(plugins, options)
     members = []
-    for name in names:
-        if name in (AUTO, NONE):
-            raise InvalidInputError(f"'drafters' of drafter 'auto' takes drafters to combine; {name!r} is none.")
+    for name in _combined_names(auto, plugins, options):
         drafter = make_drafter(name, plugins, options, context)
         if drafter is not None:
             members.append(GuardedDrafter(name, drafter, context.vocab_size or MAX_VOCAB_SIZE))
     return AutoDrafter(members, auto.prefer)
+
+
+def _combined_names(auto: AutoOptions, plugins: Plugins, options: Mapping[str, Any]) -> list[str]:
+    for name in auto.drafters:
+        if name in (AUTO, NONE):
+            raise InvalidInputError(f"'drafters' of drafter 'auto' takes drafters to combine; {name!r} is none.")
+    return list(dict.fromkeys(auto.drafters)) or _suitable_drafters(plugins, options)
+
+
+def check_options(config: Config, plugins: Plugins) -> None:
+    """Raises what a run would for the names and options of drafter and backend; makes nothing, and reads no file.
+
+    Raises:
+        CeraError: A name is unknown, a backend cannot run here, or an option is not usable.
+    """
+    names = [config.drafter]
+    if config.drafter == AUTO:
+        auto = validated(AutoOptions, config.drafters.get(AUTO, {}), owner="drafter 'auto'")
+        names = _combined_names(auto, plugins, config.drafters)
+    for name in names:
+        if name != NONE:
+            _checked_options(plugins.drafter(name), config.drafters.get(name, {}), f"drafter {name!r}")
+    is_auto = config.backend == AUTO
+    backend = plugins.available_backends()[0] if is_auto else plugins.backend(config.backend)
+    options = {**(config.backends.get(AUTO, {}) if is_auto else {}), **config.backends.get(backend.name, {})}
+    _checked_options(backend, options, f"backend {backend.name!r}")
 
 
 def _suitable_drafters(plugins: Plugins, options: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from cera_core.config_layers import (
 )
 from cera_core.generation_options import GenerationOptions, OptionalInt, OptionalText
 from cera_core.registry import AUTO
-from cera_core.validation import validated
+from cera_core.validation import names_from_text, validated
 
 DEFAULT_MODEL = "smollm2-135m"
 
@@ -85,7 +85,7 @@ class Config(BaseModel):
     @field_validator("disabled_plugins", mode="before")
     @classmethod
     def _names_from_text(cls, value: object) -> object:
-        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+        return names_from_text(value)
 
     def origin_of(self, path: str) -> str:
         """Returns where the setting at a dotted path came from, for instance `environment variable CERA_SEED`."""
@@ -150,7 +150,7 @@ def user_config_file() -> Path:
 
 def _files(explicit: str | Path | None) -> Iterator[Path]:
     user_file = user_config_file()
-    if user_file.is_file():
+    if os.path.lexists(user_file):
         yield user_file
     if explicit is not None:
         yield Path(explicit)
@@ -159,7 +159,8 @@ def _files(explicit: str | Path | None) -> Iterator[Path]:
         here = Path.cwd()
     except FileNotFoundError:
         return  # the folder is gone, and no file can be in it
-    nearest = next((file for folder in (here, *here.parents) if (file := folder / FILE_NAME).is_file()), None)
+    # A folder of that name, or a link that leads nowhere, is met when it is read: ignored, it would be looked for long.
+    nearest = next((file for folder in (here, *here.parents) if os.path.lexists(file := folder / FILE_NAME)), None)
     if nearest is not None and nearest != user_file:
         yield nearest
 

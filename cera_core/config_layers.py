@@ -89,12 +89,10 @@ def file_layer(file: Path) -> Layer:
     Raises:
         ConfigError: The file cannot be read or is no TOML.
     """
+    text = _text_of(file)
     try:
-        text = file.read_text(encoding="utf-8")
         values = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"The settings file '{file}' cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"The settings file '{file}' is not valid TOML: {error}.") from error
     except RecursionError as error:
         raise ConfigError(f"The settings file '{file}' is nested too deeply to be read.") from error
@@ -110,6 +108,25 @@ def file_layer(file: Path) -> Layer:
     if model and isinstance(model.value, str) and (file.parent / model.value).is_file():
         layer["model",] = Setting(str(file.parent / model.value), model.origin)
     return layer
+
+
+def _text_of(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+    except IsADirectoryError as error:
+        raise ConfigError(f"The settings '{file}' must be a file, but are a folder. Rename or remove it.") from error
+    except OSError as error:
+        raise ConfigError(
+            f"The settings file '{file}' cannot be read: {error.strerror}. Check the path and its permissions."
+        ) from error
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"The settings file '{file}' must be UTF-8, but line {line} has the byte 0x{data[error.start]:02x}. "
+            "Save it as UTF-8."
+        ) from error
 
 
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")

@@ -14,7 +14,7 @@ from cera_core.config import Config, load_config
 from cera_core.discovery import Plugins, discover
 from cera_core.drafter import Drafter
 from cera_core.drafting.memory import Memory, memory_path
-from cera_core.errors import InvalidInputError
+from cera_core.errors import ConfigError, InvalidInputError
 from cera_core.files import cache_folder
 from cera_core.generation import Generation, TokenStream, collected
 from cera_core.generation_options import GenerationOptions
@@ -62,6 +62,7 @@ class Engine:
         chat_template: ChatTemplate | None = None,
         calibration: Calibration | None = None,
     ) -> None:
+        _check_context_length(config, model)
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
@@ -245,6 +246,16 @@ def create_drafter(name: str, **options: Any) -> Drafter:
     if drafter is None:
         raise InvalidInputError(f"{NONE!r} stands for no drafter and cannot be created; leave the drafter out.")
     return drafter
+
+
+def _check_context_length(config: Config, model: Model) -> None:
+    """Raises for a context longer than the model's, in the words of the settings: a state knows only its own."""
+    length, limit = config.context_length, model.config.max_seq_len
+    if length is not None and length > limit:
+        raise ConfigError(
+            f"'context_length' must be at most {limit}, what the model was made for, but is {length} "
+            f"({config.origin_of('context_length')}). Lower it, or leave it out for all of the model's."
+        )
 
 
 def _calibration(model: Model, path: Path, config: Config) -> Calibration | None:

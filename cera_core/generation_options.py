@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from cera_core.validation import validated
+from cera_core.validation import list_of_one, validated
 
 DEFAULT_MAX_DRAFT_TOKENS = 15
 """The most tokens drafted a round where neither caller nor drafter says: 16 rows with the token before them."""
@@ -84,7 +84,7 @@ class GenerationOptions(BaseModel):
         default={},
         description="Is added to the logits of these token ids; in text `ID=BIAS,ID=BIAS`. -inf bans a token.",
     )
-    stop: tuple[str, ...] = Field(
+    stop: Annotated[tuple[str, ...], BeforeValidator(list_of_one)] = Field(
         default=(), description="Texts that end the generation. The text returned ends before them."
     )
     stop_token_ids: tuple[TokenId, ...] = Field(
@@ -119,11 +119,6 @@ class GenerationOptions(BaseModel):
     def _none_is_empty(cls, value: object) -> object:
         return () if value is None else value
 
-    @field_validator("stop", mode="before")
-    @classmethod
-    def _one_stop_text(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
-
     @field_validator("stop")
     @classmethod
     def _no_empty_stop_text(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -140,7 +135,9 @@ class GenerationOptions(BaseModel):
     @classmethod
     def _biases_from_text(cls, value: object) -> object:
         if isinstance(value, str):
-            pairs = (part.partition("=") for part in value.split(","))
+            pairs = [part.partition("=") for part in value.split(",")]
+            if not all(token_id.strip() and bias.strip() for token_id, _, bias in pairs):
+                raise ValueError("must have the form ID=BIAS,ID=BIAS")
             return {token_id.strip(): bias.strip() for token_id, _, bias in pairs}
         return {} if value is None else value
 

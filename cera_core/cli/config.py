@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,8 +23,12 @@ def config(
     engine_flags: EngineFlags,
     as_json: JsonFlag = False,
 ) -> None:
-    """Shows the effective settings and where each came from."""
-    settings = list(effective_settings(engine_flags.load_config()))
+    """Shows the effective settings and where each came from.
+
+    Options of the drafter and the backend are then checked as a run would.
+    """
+    effective = engine_flags.load_config()
+    settings = list(effective_settings(effective))
     for kind, options in (("backend", engine_flags.backend_options), ("drafter", engine_flags.drafter_options)):
         settings += [(f"{kind}_options.{name}", value, f"--{kind}-option") for name, value in options.items()]
     if as_json:
@@ -32,6 +37,23 @@ def config(
         write_table(
             ("setting", "value", "origin"), ((name, text_of(value), origin) for name, value, origin in settings)
         )
+    sys.stdout.flush()  # what is wrong comes after
+    _check_options(engine_flags, effective)
+
+
+def _check_options(flags: EngineFlags, config: Config) -> None:
+    from cera_core.assembly import check_options, options_with, warn_of_unused  # noqa: PLC0415 - imports NumPy
+    from cera_core.discovery import discover  # noqa: PLC0415
+
+    with_flags = config.updated(
+        {
+            "backends": options_with(config.backends, config.backend, flags.backend_options),
+            "drafters": options_with(config.drafters, config.drafter, flags.drafter_options),
+        }
+    )
+    plugins = discover(config.disabled_plugins)
+    warn_of_unused(config, plugins)
+    check_options(with_flags, plugins)
 
 
 def effective_settings(config: Config) -> Iterator[tuple[str, Any, str]]:

@@ -188,12 +188,17 @@ def options_from(texts: Iterable[str], flag: str) -> dict[str, Any]:
     """Reads `key=value` texts.
 
     Raises:
-        ConfigError: A text has no key.
+        ConfigError: A text has no key, or a key that was there before.
     """
     options: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise ConfigError(f"{flag} must be KEY=VALUE, but is {text!r}.")
-        options[key.replace("-", "_")] = value_from_text(value)
+        name = key.replace("-", "_")
+        if name in options:
+            raise ConfigError(
+                f"{flag} must give each KEY once, but {name!r} is there twice. Several are a list: KEY=[...]."
+            )
+        options[name] = value_from_text(value)
     return options

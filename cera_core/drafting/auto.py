@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cera_core.drafter import NO_DRAFT, Draft
 from cera_core.drafting.acceptance import Acceptance
 from cera_core.drafting.guard import DrafterGroup, GuardedDrafter
 from cera_core.specs import PluginOptions
+from cera_core.validation import names_from_text
 
 Preference: TypeAlias = Literal["best", "longest", "first"]
 
@@ -29,6 +30,11 @@ class AutoOptions(PluginOptions):
         "drafter; `longest` the one with the longest match; the earlier drafter on a tie. `first` takes the first "
         "guess, and asks no further.",
     )
+
+    @field_validator("drafters", mode="before")
+    @classmethod
+    def _names_from_text(cls, value: object) -> object:
+        return names_from_text(value)
 
 
 class AutoDrafter(DrafterGroup):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from cera_core import DrafterContext, DrafterSpec, PluginOptions, hookimpl
+from cera_core.validation import list_of_one
 
 if TYPE_CHECKING:
     from cera_aho_corasick.drafter import AhoCorasickDrafter
@@ -24,7 +25,7 @@ class AhoCorasickOptions(PluginOptions):
     phrases: tuple[str | tuple[int, ...], ...] = Field(
         (), description="Phrases, as text or as lists of token ids; of several that fit, the first is drafted."
     )
-    files: tuple[Path, ...] = Field(
+    files: Annotated[tuple[Path, ...], BeforeValidator(list_of_one)] = Field(
         (),
         description="Files of phrases: UTF-8 text with a phrase on each line, or '.jsonl' with a string, a list of "
         "token ids, or an object with 'text' or 'token_ids' on each line.",
@@ -38,6 +39,13 @@ class AhoCorasickOptions(PluginOptions):
     max_match: int = Field(
         32, ge=1, le=255, description="Tell phrases apart by at most this many tokens; memory grows with it."
     )
+
+    @field_validator("phrases", mode="before")
+    @classmethod
+    def _texts_or_ids(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and not all(isinstance(phrase, str | list | tuple) for phrase in value):
+            raise ValueError("must hold texts, or lists of token ids")
+        return value
 
     @model_validator(mode="after")
     def _min_is_at_most_max(self) -> AhoCorasickOptions:

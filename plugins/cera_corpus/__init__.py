@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from cera_core import DrafterContext, DrafterSpec, PluginOptions, hookimpl
+from cera_core.validation import list_of_one
 
 if TYPE_CHECKING:
     from cera_corpus.drafter import CorpusDrafter
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class CorpusOptions(PluginOptions):
     """Options of `corpus`."""
 
-    files: tuple[Path, ...] = Field(
+    files: Annotated[tuple[Path, ...], BeforeValidator(list_of_one)] = Field(
         (), description="Files that 'cera corpus build' made with the model's tokenizer; the longest match wins."
     )
     min_match: int = Field(2, ge=1, description="Draft only where at least this many tokens match.")

@@ -118,6 +118,11 @@ class TestLoad:
         with pytest.raises(ContextFullError, match="The context holds 20 tokens"):
             engine.generate(list(range(10, 40)))
 
+    def test_a_context_longer_than_the_models_is_told_in_the_words_of_the_settings(self, tiny: Path) -> None:
+        assert cera_core.load(tiny, context_length=512).session().max_seq_len == 512
+        with pytest.raises(ConfigError, match=r"^'context_length' must be at most 512, .* 513 \(argument"):
+            cera_core.load(tiny, context_length=513)
+
     def test_an_unknown_option_is_answered_with_a_near_one(self, tiny: Path) -> None:
         with pytest.raises(ConfigError, match=r"'generation.max_token' .*Did you mean 'max_tokens'\?"):
             cera_core.load(tiny, max_token=3)

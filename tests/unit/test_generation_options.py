@@ -117,6 +117,12 @@ def test_value_is_taken_in_the_forms_a_caller_a_file_or_a_flag_writes(name: str,
     assert type(result) is type(meaning)
 
 
+@pytest.mark.parametrize("value", ["1:nan", "5", "", "1=2,", "=1", "1="])
+def test_biases_of_another_form_are_told_the_form(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"^'logit_bias' of a generation must have the form ID=BIAS,ID=BIAS, but is"):
+        GenerationOptions().updated({"logit_bias": value})
+
+
 def test_update_keeps_the_other_values() -> None:
     options = GenerationOptions(seed=3, stop=("a",)).updated({"seed": 4})
     assert (options.seed, options.stop) == (4, ("a",))

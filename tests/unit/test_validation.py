@@ -1,10 +1,12 @@
 """Wrong values become one paragraph: what, required, found, where."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cera_core.errors import ConfigError
-from cera_core.validation import validated
+from cera_core.validation import list_of_one, names_from_text, validated
 
 
 class Inner(BaseModel):
@@ -89,3 +91,39 @@ def test_a_text_of_another_form_is_told_the_whole_pattern() -> None:
         validated(Named, {"name": "UP"}, owner="a test")
     with pytest.raises(ConfigError, match=r"'other' of a test must have at least 1 character, but is ''\."):
         validated(Named, {"name": "a", "other": ""}, owner="a test")
+
+
+class Kinds(BaseModel):
+    names: tuple[str, ...] = ()
+    table: dict[str, int] = {}
+    switch: bool = False
+    path: Path = Path()
+    text: str = ""
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"names": "x"}, """'names' of it must be a list, like names=["x"], but is 'x' (a file)."""),
+        ({"names": 3}, "'names' of it must be a list, but is 3 (a file)."),
+        ({"names": [3]}, "'names.0' of it must be a text, but is 3 (a file)."),
+        ({"table": [3]}, "'table' of it must be a table, but is [3]."),
+        ({"switch": "perhaps"}, "'switch' of it must be true or false, but is 'perhaps'."),
+        ({"path": 3}, "'path' of it must be a path, but is 3."),
+    ],
+)
+def test_kinds_are_said_in_the_words_of_a_settings_file(values: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validated(Kinds, values, owner="it", origin_of=lambda path: "a file" if path == "names" else None)
+    assert str(caught.value) == complaint
+
+
+def test_one_text_or_path_can_stand_for_a_list() -> None:
+    assert list_of_one("a, b") == ("a, b",)
+    assert list_of_one(Path("a")) == (Path("a"),)
+    assert list_of_one(["a"]) == ["a"]
+
+
+def test_names_in_text_have_commas_between_them() -> None:
+    assert names_from_text("a, b,") == ["a", "b"]
+    assert names_from_text(["a, b"]) == ["a, b"]

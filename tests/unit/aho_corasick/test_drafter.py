@@ -154,12 +154,23 @@ def test_text_without_a_tokenizer_is_refused():
 
 @pytest.mark.parametrize(
     "options",
-    [{"min_match": 0}, {"max_match": 256}, {"min_match": 5, "max_match": 4}, {"phrases": "abc"}, {"phrase": ["a"]}],
+    [
+        {"min_match": 0},
+        {"max_match": 256},
+        {"min_match": 5, "max_match": 4},
+        {"phrases": "abc"},
+        {"phrases": [3]},
+        {"phrase": ["a"]},
+    ],
     ids=str,
 )
 def test_unusable_options_are_refused(options):
     with pytest.raises(ValidationError, match=next(iter(options))):
         AhoCorasickOptions(**options)
+
+
+def test_one_file_can_stand_for_a_list():
+    assert AhoCorasickOptions.model_validate({"files": "a.txt"}) == AhoCorasickOptions(files=["a.txt"])
 
 
 def test_clones_share_the_phrases():

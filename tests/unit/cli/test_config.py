@@ -45,8 +45,12 @@ def test_every_generation_option_is_a_flag_with_its_description(cera: Callable[.
         (["--temperature", "0.5"], "generation.temperature", 0.5),
         (["-m", "x.gguf"], "model", "x.gguf"),
         (["--context-length", "64"], "context_length", 64),
-        (["--backend-option", "exact=true"], "backend_options.exact", "true"),
-        (["--drafter-option", "files=['a', 'b']"], "drafter_options.files", ["a", "b"]),
+        (["--backend", "numpy", "--backend-option", "exact=true"], "backend_options.exact", "true"),
+        (
+            ["--drafter", "aho-corasick", "--drafter-option", "files=['a', 'b']"],
+            "drafter_options.files",
+            ["a", "b"],
+        ),
     ],
 )
 def test_flags_reach_the_settings(cera: Callable[..., Any], flags: list[str], name: str, value: object) -> None:
@@ -64,3 +68,36 @@ def test_wrong_value_names_the_flag(cera: Callable[..., Any]) -> None:
     outcome = cera("config", "--top-p", "2")
     assert (outcome.status, outcome.out) == (2, "")
     assert "'generation.top_p' of the settings must be less than or equal to 1, but is '2' (--top-p)." in outcome.err
+
+
+def test_option_given_twice_is_refused(cera: Callable[..., Any]) -> None:
+    outcome = cera("config", "--drafter-option", "files=a", "--drafter-option", "files=b")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "--drafter-option must give each KEY once, but 'files' is there twice." in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("toml", "flags", "complaint"),
+    [
+        (
+            "drafter = 'prompt-lookup'\n[drafters.prompt-lookup]\nngram_mx = 4",
+            [],
+            "'ngram_mx' is not an option of drafter 'prompt-lookup'. Did you mean 'ngram_max'?",
+        ),
+        ("[drafters.prompt-lookup]\nngram_max = 'x'", [], "'ngram_max' of drafter 'prompt-lookup' must be a valid"),
+        ("[drafters.auto]\nprefer = 'x'", [], "'prefer' of drafter 'auto' must be 'best'"),
+        ("[backends.auto]\nthread = 1", ["--backend", "numpy"], None),
+        ("backend = 'numpy'\n[backends.numpy]\nexact = 3", [], "'exact' of backend 'numpy' must be true or false"),
+        ("", ["--backend", "numpy", "--backend-option", "exat=1"], "'exat' is not an option of backend 'numpy'."),
+        ("", ["--drafter-option", "drafters=none"], "'drafters' of drafter 'auto' takes drafters to combine"),
+        ("drafter = 'nobody'", [], "There is no drafter named 'nobody'."),
+    ],
+)
+def test_what_a_run_would_refuse_of_a_plugins_options_is_said_after_the_settings(
+    cera: Callable[..., Any], toml: str, flags: list[str], complaint: str | None
+) -> None:
+    Path("cera.toml").write_text(toml)
+    outcome = cera("config", *flags)
+    assert rows(outcome.out)["drafter"]
+    assert outcome.status == (2 if complaint else 0)
+    assert complaint is None or complaint in outcome.err

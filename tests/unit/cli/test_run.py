@@ -145,6 +145,9 @@ def test_summary_is_plain_text_on_standard_error(
         (["--backend-option", "seconds=long"], "'seconds' of backend 'table' must be a valid number, but is 'long'"),
         (["--top-p", "0"], "'generation.top_p' of the settings must be greater than 0, but is '0' (--top-p)."),
         (["--file", "x"], "The text must be given once"),
+        (["--context-length", "99999999999"], "'context_length' must be at most 512, "),
+        (["--context-length", "99999999999"], "but is 99999999999 (--context-length). Lower it"),
+        (["--drafter", "corpus", "--drafter-option", "files=no"], "'no' cannot be read: No such file"),
         (["-m", "nowhere.gguf"], "'nowhere.gguf' cannot be read: No such file."),
     ],
 )

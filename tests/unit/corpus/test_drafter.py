@@ -26,6 +26,10 @@ def create(*files, context=DrafterContext(), **options):  # noqa: B008 - never c
     return spec.create(CorpusOptions(files=files, **options), context)
 
 
+def test_one_file_can_stand_for_a_list():
+    assert CorpusOptions.model_validate({"files": "a.corpus"}) == CorpusOptions(files=["a.corpus"])
+
+
 @pytest.fixture
 def drafter_of(tmp_path):
     """Makes a drafter with a corpus of documents."""

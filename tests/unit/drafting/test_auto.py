@@ -154,6 +154,7 @@ class TestContract(DrafterSuite):
 
 def test_options_name_the_drafters_and_the_preference() -> None:
     assert AutoOptions() == AutoOptions(drafters=(), prefer="best")
+    assert AutoOptions.model_validate({"drafters": "a, b"}).drafters == ("a", "b")
     with pytest.raises(ValueError, match="prefer"):
         AutoOptions(prefer="shortest")  # type: ignore[arg-type]
 
