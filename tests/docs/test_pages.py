@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cera_core.cli.main import create_app
+from cera_core.cli.application import create_app
 from cera_core.config import load_config
 from cera_core.engine import load
 from support.environments import make_environment

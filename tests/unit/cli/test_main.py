@@ -172,15 +172,84 @@ def test_shell_completes_names_of_plugins(cera_process: Callable[..., Any]) -> N
     assert {"auto", "none", "prompt-lookup"} <= set(completed)
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+CLOSED = "Error: Standard output must be open, and is closed. Send it to a file, a pipe or a terminal.\n"
+FULL = "Error: The output cannot be written: No space left on device. Make room, or write it elsewhere.\n"
+
+
+@pytest.mark.parametrize(
+    ("redirected", "status_of_output", "message"),
+    [("<&-", 0, ""), (">&-", 1, CLOSED), ("<&- >&- 2>&-", 1, ""), (">/dev/full", 1, FULL), ("2>/dev/full", 0, "")],
+)
 @pytest.mark.parametrize("command", ["run -m {model} --max-tokens 3 hello", "chat -m {model}", "inspect {model}"])
-def test_standard_stream_that_is_closed_stops_nothing(tmp_path: Path, command: str, closed: str) -> None:
-    model = write_tiny_gguf(tmp_path / "tiny.gguf")
-    line = f"'{sys.executable}' -m cera_core.cli.main {command.format(model=model)} {closed}"
+def test_output_that_cannot_be_written_is_an_error_and_no_other_stream_that_is_closed_or_full(
+    tmp_path: Path, tiny_model: Path, command: str, redirected: str, status_of_output: int, message: str
+) -> None:
+    line = f"'{sys.executable}' -m cera_core.cli.main {command.format(model=tiny_model)} {redirected}"
     process = subprocess.run(
         line, shell=True, input="", capture_output=True, text=True, check=False, env=_environment(tmp_path)
     )
-    assert (process.returncode, process.stderr) == (0, "")
+    expected = (0, "") if command.startswith("chat") else (status_of_output, message)  # nothing is asked or answered
+    assert (process.returncode, process.stderr) == expected
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nothing_is_kept_back_for_a_disk_that_is_full(tmp_path: Path, unbuffered: str) -> None:
+    line = f"'{sys.executable}' -m cera_core.cli.main --version >/dev/full"
+    environment = _environment(tmp_path) | {"PYTHONUNBUFFERED": unbuffered}
+    process = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env=environment)
+    assert (process.returncode, process.stderr) == (1, FULL)
+
+
+def test_error_that_cannot_be_written_has_its_exit_code(tmp_path: Path) -> None:
+    line = f"'{sys.executable}' -m cera_core.cli.main nope 2>/dev/full"
+    process = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env=_environment(tmp_path))
+    assert (process.returncode, process.stdout) == (1, "")
+
+
+class TestInterruption:
+    """Ctrl-C ends every command with 130 and without a traceback, from the first import on."""
+
+    def test_while_the_application_is_imported(self, cera_process: Callable[..., Any], tmp_path: Path) -> None:
+        (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+        outcome = cera_process("--help")
+        assert (outcome.status, outcome.out, outcome.err) == (130, "", "")
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "run hello -m {model}",
+            "explain hello -m {model}",
+            "chat -m {model}",
+            "bench -m {model} --limit 1",
+            "verify -m {model}",
+            "replay text.txt -m {model}",
+            "tokenize hello -m {model}",
+            "corpus build text.txt -o text.corpus -m {model}",
+        ],
+    )
+    def test_while_text_is_read(
+        self, cera: Callable[..., Any], tiny_model: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    ) -> None:
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("cera_core.modelfile.tokenizer.ModelTokenizer.encode", interrupted)
+        Path("text.txt").write_text("hello there")
+        outcome = cera(*command.format(model=tiny_model).split(), stdin="hello\n")
+        assert (outcome.status, outcome.out.strip(), outcome.err.strip()) == (130, "", "")
+        assert [file.name for file in Path.cwd().iterdir()] == ["text.txt"]
+
+    def test_while_a_model_is_fetched(
+        self, cera: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setattr("cera_core.cli.fetching.pull", interrupted)
+        outcome = cera("pull", "smollm2-135m")
+        assert (outcome.status, outcome.out) == (130, "")
+        assert "Traceback" not in outcome.err
 
 
 class TestPluginCommands:
