@@ -29,14 +29,17 @@ struct CodeFormat {
 
   static size_t TileBytes(int num_columns) { return Layout::NumBytes(num_columns / kBlock); }
 
+  // Block by block, so that what is written lies in the cache until all rows have been there.
   static void PackTile(const uint8_t* rows, size_t row_bytes, int num_rows, int num_columns, uint8_t* tile) {
     const int num_blocks = num_columns / kBlock;
-    for (int row = 0; row < num_rows; ++row) {
-      for (int i = 0; i < num_blocks; ++i) {
+    for (int i = 0; i < num_blocks; ++i) {
+      uint8_t* codes = tile + Layout::BlockCodes(i);
+      uint8_t *header = tile + Layout::Header(i), *scales = tile + Layout::RunScales(i);
+      for (int row = 0; row < num_rows; ++row) {
         Block block;
         Format::Read(rows + row * row_bytes, i, &block);
-        Codes::Put(block.codes, row, tile + Layout::BlockCodes(i));
-        Scales::Put(block, row, Layout::Place(i), tile + Layout::Header(i), tile + Layout::RunScales(i));
+        Codes::Put(block.codes, row, codes);
+        Scales::Put(block, row, Layout::Place(i), header, scales);
       }
     }
   }
