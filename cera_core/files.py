@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,20 @@ def cache_folder() -> Path:
     return Path(chosen).expanduser() if chosen else user_cache_path("cera", appauthor=False)
 
 
+def check_can_be_replaced(path: Path) -> None:
+    """Tries whether `replacing` could begin; leaves everything as it is.
+
+    Raises:
+        OSError: It could not.
+    """
+    with suppress(_TriedError), replacing(path):
+        raise _TriedError
+
+
+class _TriedError(Exception):
+    """Ends a trial."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Gives a new file that takes the place of `path` when all went well, and vanishes when not.
@@ -25,6 +40,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: It cannot be written.
     """
+    if path.is_dir():  # to be known before the work is done
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         with unfinished.open("wb") as file:

@@ -190,7 +190,7 @@ class Session:
             **options: As in `GenerationOptions`, for this call.
 
         Raises:
-            InvalidInputError: There is nothing to go on from, or an option or the drafter is not usable.
+            InvalidInputError: The prompt is empty, or an option or the drafter is not usable.
             ModelError: The model failed; the session can be used again.
         """
         return collected(self.stream(drafter=drafter, prediction=prediction, explain=explain, **options))
@@ -293,7 +293,9 @@ class Session:
 
     def _check_not_empty(self) -> None:
         if not self.position:
-            raise InvalidInputError("There is nothing to go on from; 'append' a prompt of at least one token first.")
+            raise InvalidInputError(
+                "A prompt of at least one token is required, and there is none: nothing, or an empty text, was given."
+            )
 
     def _prediction(self, prediction: str | Sequence[int]) -> PredictionDrafter:
         """Makes the drafter of a prediction of the next answer."""

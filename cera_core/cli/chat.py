@@ -11,6 +11,7 @@ from cera_core.cli.answer import AnswerWriter, write_answer
 from cera_core.cli.engine_flags import EngineFlags, takes_engine_flags
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.output import say
+from cera_core.cli.prompt import checked_argument
 from cera_core.cli.summary import write_summary
 from cera_core.errors import ContextFullError, InvalidInputError
 
@@ -30,7 +31,7 @@ class Conversation:
         self._engine = engine
         self._session = engine.session()
         self._show_drafts = show_drafts
-        self._system = [{"role": "system", "content": system}] if system is not None else []
+        self._system = [] if system is None else [{"role": "system", "content": checked_argument(system, "'--system'")}]
         self._messages = list(self._system)
 
     def answer(self, message: str) -> None:
@@ -74,7 +75,7 @@ def chat(
 
     Each line of standard input is a message. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer.
     """
-    engine = load_engine(engine_flags, may_pull=pull)
+    engine = load_engine(engine_flags, may_pull=pull, keeps_answers=True)
     if engine.chat_template is None:
         raise InvalidInputError(
             f"A chat needs a chat template, and the model file {engine.config.model!r} has none. "
@@ -101,7 +102,20 @@ def _answer(conversation: Conversation, message: str) -> None:
 
 
 def _next_message() -> str | None:
-    """Returns the next line without space around it; None at the end."""
+    """Returns the next line without space around it; None at the end.
+
+    Raises:
+        InvalidInputError: It is no UTF-8.
+    """
+    try:
+        return _next_line()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"A message must be UTF-8, but the byte 0x{error.object[error.start]:02x} is not. Convert it."
+        ) from error
+
+
+def _next_line() -> str | None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         import readline  # noqa: F401, PLC0415 - lets `input` edit the line and remember earlier ones
 

@@ -45,7 +45,7 @@ def explain(
     from cera_core.instruments.rounds import rounds_of  # noqa: PLC0415
 
     text = read_text(prompt, file)
-    engine = load_engine(engine_flags, may_pull=pull)
+    engine = load_engine(engine_flags, may_pull=pull, keeps_answers=True)
     session = engine.session()
     message = {"role": "user", "content": text.removesuffix("\n")}
     session.append(text if engine.chat_template is None else engine.chat_ids([message]))

@@ -23,19 +23,27 @@ PullFlag: TypeAlias = Annotated[
 ]
 
 
-def load_engine(flags: EngineFlags, *, may_pull: bool) -> Engine:
+def load_engine(flags: EngineFlags, *, may_pull: bool, keeps_answers: bool = False) -> Engine:
     """Loads the model that the flags and the other settings name.
+
+    Args:
+        flags: What was given on the command line.
+        may_pull: Fetch the model if it is not here.
+        keeps_answers: The memory of answers, if there is one, will be saved; then it must be possible.
 
     Raises:
         MissingModelError: The model is not on this machine, and is not to be fetched.
         CeraError: Something else cannot be found, read or used.
     """
+    from cera_core.drafting.memory import check_memory_can_be_saved  # noqa: PLC0415
     from cera_core.engine import load  # noqa: PLC0415 - 200 ms, which the help of a command should not cost
 
     config = flags.load_config()
     for name in config.generation.without_effect():
         origin = config.origin_of(f"generation.{name}")
         say(f"Note: {name!r} has no effect at temperature 0, which is greedy ({origin}).")
+    if keeps_answers and config.memory is not None:
+        check_memory_can_be_saved(config.memory)
     try:
         resolve(config.model)
     except MissingModelError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -25,20 +26,38 @@ def read_text(argument: str | None, file: Path | None) -> str:
     if file is not None:
         return _read_file(file)
     if argument is not None and argument != STANDARD_INPUT:
-        return argument
+        return checked_argument(argument, "The text")
     if sys.stdin is None or (argument is None and sys.stdin.isatty()):
         raise InvalidInputError("A text is required, as an argument, with '--file', or on standard input.")
-    return _decoded(sys.stdin.buffer.read(), "Standard input")
+    return decode(sys.stdin.buffer.read(), "Standard input")
+
+
+def checked_argument(text: str, subject: str) -> str:
+    """Returns a text of the command line, whose bytes the system may have handed over undecoded.
+
+    Raises:
+        InvalidInputError: It is no UTF-8.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        decode(os.fsencode(text), subject)
+    return text
 
 
 def _read_file(file: Path) -> str:
     try:
-        return _decoded(file.read_bytes(), f"The file '{file}'")
+        return decode(file.read_bytes(), f"The file '{file}'")
     except OSError as error:
         raise InvalidInputError(f"The file '{file}' cannot be read: {error.strerror}.") from error
 
 
-def _decoded(text: bytes, source: str) -> str:
+def decode(text: bytes, source: str) -> str:
+    """Reads bytes as UTF-8.
+
+    Raises:
+        InvalidInputError: They are none.
+    """
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from cera_core.cli.flags import PromptArgument, PromptFileFlag
 from cera_core.cli.loading import PullFlag, load_engine
 from cera_core.cli.main import EXIT_INTERRUPTED
 from cera_core.cli.output import write_json
-from cera_core.cli.prompt import read_text
+from cera_core.cli.prompt import checked_argument, read_text
 from cera_core.cli.summary import write_summary
 from cera_core.errors import InvalidInputError
 
@@ -55,7 +55,7 @@ def run(
     The answer goes to standard output as it comes, all else to standard error. Ctrl-C ends it and keeps the text.
     """
     text = read_text(prompt, file)
-    engine = load_engine(engine_flags, may_pull=pull)
+    engine = load_engine(engine_flags, may_pull=pull, keeps_answers=True)
     session = engine.session()
     writer = AnswerWriter(show_drafts=show_drafts)
     prediction = None if draft_from is None else read_text(None, draft_from)
@@ -81,7 +81,7 @@ def _stream(
             )
         session.append(text)
         return session.stream(prediction=prediction)
-    messages = [{"role": "system", "content": system}] if system is not None else []
+    messages = [] if system is None else [{"role": "system", "content": checked_argument(system, "'--system'")}]
     messages.append({"role": "user", "content": text.removesuffix("\n")})
     return engine.stream_chat(messages, session=session, prediction=prediction)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from cera_core.drafter import NO_DRAFT, Draft, IncrementalDrafter
 from cera_core.drafting.confidence import copy_confidence
 from cera_core.errors import InvalidInputError
-from cera_core.files import cache_folder, replacing
+from cera_core.files import cache_folder, check_can_be_replaced, replacing
 
 FORMAT = 1
 NGRAM = 3
@@ -97,9 +97,7 @@ class Memory:
                 for answer in answers:
                     file.write(json.dumps(answer.tolist(), separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            raise InvalidInputError(
-                f"The memory '{path}' cannot be written: {error.strerror}. Check the folder."
-            ) from error
+            raise _not_written(path, error) from error
 
     def load(self, path: Path) -> None:
         """Adds the answers of a file; nothing if there is none.
@@ -181,6 +179,26 @@ class MemoryDrafter(IncrementalDrafter):
 def memory_path(namespace: str) -> Path:
     """Returns the file of a namespace, in the cache folder."""
     return cache_folder() / "memories" / f"{namespace}.jsonl"
+
+
+def check_memory_can_be_saved(namespace: str) -> None:
+    """Tries the place of a memory before there is an answer to lose.
+
+    Raises:
+        InvalidInputError: It cannot be written.
+    """
+    path = memory_path(namespace)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_can_be_replaced(path)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(
+        f"The memory '{path}' cannot be written: {error.strerror}. Check the folder, or set CERA_CACHE_DIR to another."
+    )
 
 
 def _key(tokens: array[int], end: int) -> bytes:

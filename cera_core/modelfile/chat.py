@@ -21,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cera_core.errors import CeraError, InvalidInputError, ModelFileError
 from cera_core.foreign_errors import error_line
+from cera_core.modelfile.unicode_text import require_unicode
 from cera_core.modelfile.vocabulary import SHIELD, TokenType, any_of, read_special_token, read_tokens_of_type
 
 if TYPE_CHECKING:
@@ -167,3 +168,4 @@ def _check(messages: Sequence[Mapping[str, str]]) -> None:
         for key, value in message.items():
             if not isinstance(value, str):
                 raise InvalidInputError(f"In a message {key!r} must be a string, found {value!r} in message {index}.")
+            require_unicode(value, f"In a message {key!r}", f" in message {index}")

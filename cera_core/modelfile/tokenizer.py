@@ -17,6 +17,7 @@ from cera_core.errors import CeraWarning, InvalidInputError
 from cera_core.modelfile.byte_pairs import byte_level_encoder, sentencepiece_encoder
 from cera_core.modelfile.detokenize import Detokenizer, StreamDecoder
 from cera_core.modelfile.pretokenizers import DEFAULT, PRETOKENIZERS
+from cera_core.modelfile.unicode_text import require_short_space, require_unicode
 from cera_core.modelfile.vocabulary import (
     BYTE_LEVEL,
     SENTENCEPIECE,
@@ -78,10 +79,11 @@ class ModelTokenizer:
                 U+FDD0, which keeps such a name in a message from being read, is taken out.
 
         Raises:
-            InvalidInputError: There is half a surrogate pair in the text, or a run of more spaces than the regexes of
-                the vocabulary can take (about ten million).
+            InvalidInputError: There is half a surrogate pair in the text, or more white space in a row than the
+                regexes of a vocabulary can take (about ten million characters).
         """
-        _require_unicode(text)
+        require_unicode(text)
+        require_short_space(text)
         names = self._user_defined_or_control if parse_special else self._user_defined
         ids: list[int] = []
         for index, piece in enumerate(names.split(text)):
@@ -122,8 +124,7 @@ class ModelTokenizer:
             if type(error).__name__ != "PanicException":
                 raise
             raise InvalidInputError(
-                f"Text of {len(text)} characters could not be cut into words ({error}). "
-                "Shorten its longest run of spaces; ten million in a row are too many."
+                f"Text of {len(text)} characters could not be cut into words ({error}). Shorten it."
             ) from error
 
     def _with_special(self, ids: list[int]) -> list[int]:
@@ -185,13 +186,3 @@ def _fingerprint(model_file: ModelFile, vocabulary: Vocabulary) -> str:
         "scores": scores.tolist() if vocabulary.kind == SENTENCEPIECE and scores is not None else None,
     }
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _require_unicode(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"Text must be Unicode without lone surrogates, found {text[error.start]!r} at position {error.start}. "
-            "Decode the text with errors='replace' where it is read."
-        ) from error

@@ -50,7 +50,7 @@ def test_token_ids_are_a_copy() -> None:
 
 
 def test_nothing_to_go_on_from_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="nothing to go on from"):
+    with pytest.raises(InvalidInputError, match="A prompt of at least one token is required"):
         session_of([]).generate()
 
 
@@ -58,7 +58,7 @@ def test_stream_of_a_session_that_was_emptied_meanwhile_is_refused() -> None:
     session = session_of()
     stream = session.stream(max_tokens=5)
     session.reset()
-    with pytest.raises(InvalidInputError, match="nothing to go on from"):
+    with pytest.raises(InvalidInputError, match="A prompt of at least one token is required"):
         next(stream)
     session.append(PROMPT)
     assert session.generate(max_tokens=5).token_ids == plain(max_tokens=5).token_ids

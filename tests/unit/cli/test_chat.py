@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cera_core
+from cera_core.cli.main import main
 from cera_core.session import Session
 from support.tiny_gguf import write_tiny_gguf
 
@@ -91,6 +93,18 @@ def test_a_conversation_that_is_too_long_ends_a_script(chat: Callable[..., Any])
     assert outcome.status == 2
     assert outcome.err.count("\n") == 1
     assert "512" in outcome.err
+
+
+def test_a_message_that_is_no_utf_8_is_told_its_byte(
+    tiny_model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"caf\xe9\n"), encoding="utf-8"))
+    assert main(["chat", "-m", str(tiny_model)]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (
+        "",
+        "Error: A message must be UTF-8, but the byte 0xe9 is not. Convert it.\n",
+    )
 
 
 def test_summary_of_each_answer_on_request(chat: Callable[..., Any]) -> None:

@@ -231,3 +231,32 @@ def test_answers_kept_under_a_name_are_drafted_from(
     assert first["token_ids"] == second["token_ids"]
     assert second["stats"]["drafters"]["memory"]["num_accepted"] > 0
     assert first["stats"]["drafters"].get("memory", {"num_accepted": 0})["num_accepted"] == 0
+
+
+@pytest.mark.parametrize("command", ["run", "chat", "explain"])
+def test_a_memory_that_cannot_be_kept_is_an_error_before_the_answer(
+    cera: Callable[..., Any], tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache").write_text("no folder")
+    prompt = () if command == "chat" else (PROMPT,)
+    outcome = cera(command, *prompt, "-m", tiny_model, "--memory", "notes", stdin=f"{PROMPT}\n")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "notes.jsonl' cannot be written: Not a directory. Check the folder, or set CERA_CACHE_DIR" in outcome.err
+
+
+@pytest.mark.parametrize("flags", [["caf\udce9"], ["--system", "caf\udce9", "hello"]])
+def test_arguments_that_are_no_utf_8_are_told_their_byte(
+    cera: Callable[..., Any], tiny_model: Path, flags: list[str]
+) -> None:
+    outcome = cera("run", "-m", tiny_model, *flags)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "must be UTF-8, but byte 3 is not. Convert it." in outcome.err
+
+
+def test_an_empty_prompt_is_said_to_be_empty(cera: Callable[..., Any], tiny_model: Path) -> None:
+    outcome = cera("run", "--raw", "", "-m", tiny_model)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == (
+        "Error: A prompt of at least one token is required, and there is none: nothing, or an empty text, was given.\n"
+    )

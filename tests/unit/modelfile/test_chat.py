@@ -176,3 +176,9 @@ def test_a_damaged_vocabulary_is_an_error_here_too() -> None:
         load_chat_template(with_template("x", token_type=np.zeros(2, np.int32)))
     with pytest.raises(ModelFileError, match=r"'tokenizer.ggml.tokens'.*missing"):
         load_chat_template(with_template("x", tokens=None))
+
+
+def test_half_a_surrogate_pair_is_told_by_message_and_position_in_it() -> None:
+    messages = [*HELLO, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "ab\ud800"}]
+    with pytest.raises(InvalidInputError, match=r"^In a message 'content' must be .* at position 2 in message 2\."):
+        template("a long beginning {{ messages }}").render(messages)

@@ -8,6 +8,7 @@ import pytest
 
 from cera_core.errors import CeraWarning, InvalidInputError, UnsupportedModelError
 from cera_core.modelfile.tokenizer import ModelTokenizer, load_tokenizer
+from cera_core.modelfile.unicode_text import LONGEST_SPACE, require_short_space
 from cera_core.modelfile.vocabulary import SHIELD, TokenType
 from cera_core.specs import Tokenizer
 from support.tiny_vocabulary import tiny_vocabulary
@@ -150,9 +151,15 @@ def test_the_fingerprint_changes_with_all_that_ids_depend_on() -> None:
 
 def test_more_spaces_than_the_regexes_take_are_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     tokenizer = load_tokenizer(byte_level_file(pre="qwen2"))
-    with pytest.raises(InvalidInputError, match="longest run of spaces"):
-        tokenizer.encode(" " * 10_100_000)
-    capfd.readouterr()  # Rust prints its panic
+    with pytest.raises(InvalidInputError, match=r"^Text must have at most 9,900,000 .*, found more from position 1 on"):
+        tokenizer.encode("a" + " " * 5_000_000 + "\n" * 5_000_000)
+    assert capfd.readouterr() == ("", "")  # Rust would print its panic
+
+
+def test_a_long_text_without_a_long_space_is_cut_into_words() -> None:
+    require_short_space(" " * LONGEST_SPACE + "a\n")
+    with pytest.raises(InvalidInputError, match="from position 2 on"):
+        require_short_space("aa" + " " * LONGEST_SPACE + "\t")
 
 
 @pytest.mark.timeout(60)
