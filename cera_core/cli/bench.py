@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,9 +21,8 @@ from cera_core.registry import AUTO, NONE
 
 if TYPE_CHECKING:
     from cera_core.engine import Engine
-    from cera_core.instruments.bench import CeraContestant, Result
+    from cera_core.instruments.bench import CeraContestant, Contestant, Result
     from cera_core.instruments.summary import Line
-    from cera_core.speculation.stats import SpecStats
 
 app = typer.Typer(add_completion=False)
 
@@ -45,6 +46,18 @@ def bench(
         bool, typer.Option("--warm", help="Draft from the memory of answers, those of the runs before included.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write every sample as JSON instead of the table.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="ENGINE", help="Run the prompts through another engine too: llama.cpp."),
+    ] = None,
+    against_python: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against-python",
+            metavar="PYTHON",
+            help="The Python that has a binding of that engine, if not this one; may be repeated.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots as well: one file.")
     ] = None,
@@ -53,16 +66,27 @@ def bench(
     """Compares plain decoding with drafters on this machine.
 
     Every contestant runs each task once a turn. `--drafter` and `--backend` take several names with commas between
-    them. Speeds are of decoding alone. A warning or a fault on the way ends the measurement.
+    them; NAME@K is a drafter whose drafts have K tokens and are all verified. Speeds are of decoding alone. A warning
+    or a fault on the way ends the measurement.
+
+    An engine given by `--against` decodes plainly and with each of its kinds of n-gram speculation; its speed-ups are
+    over its own plain decoding.
     """
+    from cera_core.instruments.against import find_peer, peer_contestants  # noqa: PLC0415
     from cera_core.instruments.bench import measure  # noqa: PLC0415
     from cera_core.instruments.summary import lines_of  # noqa: PLC0415
     from cera_core.instruments.tasks import chosen_tasks, tasks_in  # noqa: PLC0415
 
     chosen = chosen_tasks(tasks_in(tasks), category or (), limit)
+    if against_python and against is None:
+        raise InvalidInputError(
+            "'--against-python' says where the engine of '--against' is. Add '--against llama.cpp'."
+        )
+    peers = [find_peer(against, python) for python in against_python or [sys.executable]] if against else []
     engines = _engines(engine_flags, may_pull=pull, warm=warm)
-    contestants = list(_contestants(engines, engine_flags))
-    with progress(len(chosen) * len(contestants) * (repeats + 1)) as on_step:
+    with peer_contestants(peers, next(iter(engines.values()))) as others, ExitStack() as stack:
+        contestants: list[Contestant] = [*_contestants(engines, engine_flags), *others]
+        on_step = stack.enter_context(progress(len(chosen) * len(contestants) * (repeats + 1)))
         results = measure(
             contestants,
             chosen,
@@ -78,41 +102,38 @@ def bench(
     if as_json:
         write_json(_as_dict(engines, results))
     else:
+        lines = lines_of(results)
         say(_heading(engines))
-        write_table(HEADERS, (_cells(line) for line in lines_of(results)))
+        write_table(HEADERS, [list(_cells(line)) for line in lines])
+        say(LEGEND)
+        say(_machine(lines))
 
 
-HEADERS = (
-    "category", "contestant", "tokens/s", "speed-up", "lowest to highest", "mean acceptance length", "accepted",
-    "drafted", "rejected", "drafting", "verifying", "equal to plain", "waited", "machine",
-)  # fmt: skip
+HEADERS = ("category", "contestant", "tokens/s", "speed-up", "round", "kept of drafted", "draft+verify", "equal")
+LEGEND = (
+    "speed-up: over plain decoding, in brackets the lowest and highest turn; round: mean acceptance length; "
+    "kept: accepted, the rest was rejected; draft+verify: milliseconds."
+)
 
 
-def _cells(line: Line) -> list[str]:
-    return [*_cells_of_speed(line), *_cells_of_drafting(line.stats), *_cells_of_trust(line)]
-
-
-def _cells_of_speed(line: Line) -> Iterator[str]:
+def _cells(line: Line) -> Iterator[str]:
+    stats = line.stats
     yield f"{line.category} ({line.num_tasks})"
     yield line.contestant
     yield f"{line.tokens_per_second:.1f}"
-    yield f"{line.speed_up:.2f}"
-    yield f"{min(line.speed_ups):.2f} to {max(line.speed_ups):.2f}"
-
-
-def _cells_of_drafting(stats: SpecStats) -> Iterator[str]:
-    yield f"{stats.mean_acceptance_length:.2f}"
-    yield f"{stats.acceptance_rate:.0%}"
-    yield str(stats.num_drafted)
-    yield str(stats.num_drafted - stats.num_accepted)
-    yield f"{1e3 * stats.draft_seconds:.1f} ms"
-    yield f"{1e3 * stats.verify_seconds:.0f} ms"
-
-
-def _cells_of_trust(line: Line) -> Iterator[str]:
+    yield f"{line.speed_up:.2f} ({min(line.speed_ups):.2f}-{max(line.speed_ups):.2f})"
+    yield f"{stats.mean_acceptance_length:.2f}" if stats.num_rounds else "-"
+    yield f"{stats.num_accepted} of {stats.num_drafted}, {stats.acceptance_rate:.0%}" if stats.num_drafted else "-"
+    yield f"{1e3 * stats.draft_seconds:.1f} + {1e3 * stats.verify_seconds:.0f}" if stats.num_rounds else "-"
     yield "yes" if line.equals_plain else "NO"
-    yield "-" if line.waited is None else f"{line.waited:.1%}"
-    yield " / ".join(line.states) or "-"
+
+
+def _machine(lines: Sequence[Line]) -> str:
+    """Says what the machine did meanwhile."""
+    states = sorted({state for line in lines for state in line.states})
+    waits = [line.waited for line in lines if line.waited is not None]
+    waited = f"waited for a processor for at most {max(waits):.1%} of a run" if waits else "waiting not known"
+    return f"machine: {', '.join(states) or 'state not known'}; {waited}."
 
 
 def _engines(flags: EngineFlags, *, may_pull: bool, warm: bool) -> dict[str, Engine]:
@@ -125,7 +146,7 @@ def _engines(flags: EngineFlags, *, may_pull: bool, warm: bool) -> dict[str, Eng
             "'--memory' drafts from the answers of the turns before, which is no measurement of the drafters. Leave it "
             "out, or add '--warm' to measure just that."
         )
-    drafters = names_in(flags, "drafter")
+    drafters = [_drafter_and_k(text)[0] for text in names_in(flags, "drafter")]
     engines = {}
     for name in names_in(flags, "backend"):
         settings = {**flags.settings, "backend": name, "drafter": drafters[0] if len(drafters) == 1 else AUTO}
@@ -143,9 +164,25 @@ def _contestants(engines: dict[str, Engine], flags: EngineFlags) -> Iterator[Cer
         prefix = f"{backend} " if len(engines) > 1 else ""
         plain = f"{prefix}plain"
         yield CeraContestant(plain, plain, engine, None)
-        for drafter in names_in(flags, "drafter"):
+        for text in names_in(flags, "drafter"):
+            drafter, k = _drafter_and_k(text)
+            options = {} if k is None else {"adaptive": False, "max_draft_tokens": k}
             if drafter != NONE:
-                yield CeraContestant(f"{prefix}{drafter}", plain, engine, drafter)
+                yield CeraContestant(f"{prefix}{text}", plain, engine, drafter, **options)
+
+
+def _drafter_and_k(text: str) -> tuple[str, int | None]:
+    """Reads NAME or NAME@K.
+
+    Raises:
+        InvalidInputError: K is no number of tokens.
+    """
+    drafter, at, k = text.partition("@")
+    if at and not (k.isdecimal() and int(k) > 0):
+        raise InvalidInputError(
+            f"'--drafter' must be NAME, or NAME@K with K tokens to draft, at least 1, and is {text!r}."
+        )
+    return drafter, int(k) if at else None
 
 
 def _state_of(engine: Engine) -> Callable[[], str | None]:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from cera_core.engine import Engine
 from cera_core.errors import CeraWarning, PluginError
@@ -50,13 +50,15 @@ class CeraContestant:
         plain: As in `Contestant`.
         engine: Answers. Contestants that share it share its prompts.
         drafter: A drafter, its name, or None.
+        **options: As in `GenerationOptions`, where they are not those of the engine.
     """
 
-    def __init__(self, name: str, plain: str, engine: Engine, drafter: DrafterChoice) -> None:
+    def __init__(self, name: str, plain: str, engine: Engine, drafter: DrafterChoice, **options: Any) -> None:
         self.name = name
         self.plain = plain
         self._engine = engine
         self._drafter = drafter
+        self._options = options
         self._prompt: Session | None = None
 
     def prepare(self, task: Task) -> None:
@@ -70,15 +72,30 @@ class CeraContestant:
     def run(self, task: Task) -> list[Generation]:
         """Answers turn by turn, each with the answers before it."""
         session = self._prompt.fork() if self._prompt is not None else self._engine.session()
-        conversation: list[dict[str, str]] = []
-        generations = []
-        for turn in task.turns:
-            conversation.append(_message("user", turn))
-            session.replace(prompt_ids(self._engine, conversation))
-            generation = session.generate(drafter=self._drafter)
-            conversation.append(_message("assistant", generation.text))
-            generations.append(generation)
-        return generations
+
+        def answer(prompt: Sequence[int]) -> Generation:
+            session.replace(prompt)
+            return session.generate(drafter=self._drafter, **self._options)
+
+        return answer_turns(self._engine, task, answer)
+
+
+def answer_turns(engine: Engine, task: Task, answer: Callable[[Sequence[int]], Generation]) -> list[Generation]:
+    """Has the turns of a task answered, each with the answers before it.
+
+    Args:
+        engine: Gives the conversation its ids.
+        task: What to answer.
+        answer: Goes on from the ids of a prompt.
+    """
+    conversation: list[dict[str, str]] = []
+    generations = []
+    for turn in task.turns:
+        conversation.append(_message("user", turn))
+        generation = answer(prompt_ids(engine, conversation))
+        conversation.append(_message("assistant", generation.text))
+        generations.append(generation)
+    return generations
 
 
 def prompt_ids(engine: Engine, conversation: Sequence[Mapping[str, str]]) -> list[int]:

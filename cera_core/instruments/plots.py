@@ -23,7 +23,7 @@ MARKERS = "osD^vP*X"
 
 def draw_speed_ups(lines: Sequence[Line]) -> str:
     """Draws the speed-up over plain by category, with the lowest and the highest turn."""
-    measured = [line for line in lines if line.stats.num_plain_steps or line.stats.num_rounds]
+    measured = [line for line in lines if line.stats.num_emitted]
     categories = list(dict.fromkeys(line.category for line in measured))
     names = list(dict.fromkeys(line.contestant for line in measured))
     figure, axes = _figure(height=1 + 0.28 * len(categories) * len(names))
@@ -50,7 +50,7 @@ def draw_speed_ups(lines: Sequence[Line]) -> str:
 def draw_acceptance(lines: Sequence[Line]) -> str:
     """Draws the share of draft tokens that was accepted, by their position in the draft."""
     figure, axes = _figure(height=3.2)
-    names = list(dict.fromkeys(line.contestant for line in lines if line.stats.num_drafted))
+    names = list(dict.fromkeys(line.contestant for line in lines if line.stats.drafters))
     for index, name in enumerate(names):
         own = [line for line in lines if line.contestant == name]
         total = total_drafter_stats(drafter for line in own for drafter in line.stats.drafters.values())

@@ -36,6 +36,23 @@ def test_table_has_a_line_for_plain_and_each_drafter(cera: Callable[..., Any], t
     assert "processors; auto:" in outcome.err
 
 
+def test_a_fixed_number_of_draft_tokens_is_a_contestant_too(cera: Callable[..., Any], tiny_model: Path) -> None:
+    outcome = cera(
+        "bench", "-m", tiny_model, *QUICK, "--drafter", "prompt-lookup@2,prompt-lookup@5", "--ignore-eos", "--json"
+    )
+    drafted = {
+        line["contestant"]: len(line["stats"]["drafters"]["prompt-lookup"]["drafted_by_position"])
+        for line in json.loads(outcome.out)["lines"][1:]
+    }
+    assert drafted == {"prompt-lookup@2": 2, "prompt-lookup@5": 5}
+
+
+def test_table_fits_a_terminal(cera: Callable[..., Any], tiny_model: Path) -> None:
+    outcome = cera("bench", "-m", tiny_model, *QUICK, "--drafter", "suffix-automaton@15")
+    assert max(map(len, outcome.out.splitlines())) <= 120
+    assert "machine: " in outcome.err
+
+
 def test_json_has_every_sample(cera: Callable[..., Any], tiny_model: Path) -> None:
     outcome = cera(
         "bench", "-m", tiny_model, *QUICK, "--backend", "table,numpy", "--drafter", "prompt-lookup", "--json"
@@ -76,6 +93,10 @@ def test_tasks_come_from_a_file_and_a_page_is_written(cera: Callable[..., Any], 
         (("--drafter", "auto,prompt-lookup", "--drafter-option", "ngram_max=3"), "for one drafter"),
         (("--tasks", "none.jsonl"), "cannot be read"),
         (("--drafter", "prompt-lokup"), "Did you mean 'prompt-lookup'?"),
+        (("--drafter", "auto@0"), "K tokens to draft, at least 1, and is 'auto@0'"),
+        (("--drafter", "auto@x"), "NAME@K"),
+        (("--against", "vllm"), "must be one of llama.cpp"),
+        (("--against-python", "python3"), "Add '--against llama.cpp'"),
         (("--repeats", "0"), "repeats"),
     ],
 )
