@@ -43,6 +43,6 @@ def require_short_space(text: str) -> None:
     for space in _SPACE.finditer(text):
         if space.end() - space.start() > LONGEST_SPACE:
             raise InvalidInputError(
-                f"Text must have at most {LONGEST_SPACE:,} characters of white space in a row, found more from position "
-                f"{space.start()} on. Shorten them."
+                f"Text must have at most {LONGEST_SPACE:,} characters of white space in a row, found more from "
+                f"position {space.start()} on. Shorten them."
             )

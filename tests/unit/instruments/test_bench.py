@@ -107,6 +107,17 @@ def test_drafting_on_an_engine_gives_the_plain_answer(engine: Engine) -> None:
     assert results[0].samples[0].token_ids == results[0].samples[1].token_ids
 
 
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_contestant_has_options_of_its_own(engine: Engine, k: int) -> None:
+    drafter = cera_core.create_drafter("prompt-lookup", ngram_min=1)
+    fixed = CeraContestant("fixed", "fixed", engine, drafter, adaptive=False, max_draft_tokens=k)
+    fixed.prepare(TASK)
+    (generation,) = fixed.run(TASK)
+    (counts,) = generation.stats.drafters.values()
+    assert counts.drafted_by_position[0] > 0
+    assert len(counts.drafted_by_position) == k
+
+
 def test_the_second_turn_follows_the_first_answer(engine: Engine) -> None:
     contestant = CeraContestant("plain", "plain", engine, None)
     task = Task("two turns", "copy", (TASK.turns[0], "and the text of the draft"))
