@@ -102,6 +102,14 @@ class Engine:
             memory=self.memory,
         )
 
+    def calibrated_steps(self) -> dict[int, float]:
+        """Returns what forwards of several rows cost on this machine, in plain steps by number of rows.
+
+        That is what the calibration found, now or earlier; empty for a model that verifies no drafts or that could not
+        be measured, and where the settings say `calibrate = false`.
+        """
+        return self._calibration.costs.remembered if self._calibration else {}
+
     def save_memory(self) -> None:
         """Writes the memory of earlier answers into the cache folder, if the settings name one.
 

@@ -85,7 +85,8 @@ def bench(
     peers = [find_peer(against, python) for python in against_python or [sys.executable]] if against else []
     engines = _engines(engine_flags, may_pull=pull, warm=warm)
     with peer_contestants(peers, next(iter(engines.values()))) as others, ExitStack() as stack:
-        contestants: list[Contestant] = [*_contestants(engines, engine_flags), *others]
+        own = _contestants(engines, engine_flags, explain=html is not None)  # the page draws single rounds
+        contestants: list[Contestant] = [*own, *others]
         on_step = stack.enter_context(progress(len(chosen) * len(contestants) * (repeats + 1)))
         results = measure(
             contestants,
@@ -156,19 +157,19 @@ def _engines(flags: EngineFlags, *, may_pull: bool, warm: bool) -> dict[str, Eng
     return engines
 
 
-def _contestants(engines: dict[str, Engine], flags: EngineFlags) -> Iterator[CeraContestant]:
+def _contestants(engines: dict[str, Engine], flags: EngineFlags, *, explain: bool) -> Iterator[CeraContestant]:
     """Yields for each engine plain decoding, then each drafter."""
     from cera_core.instruments.bench import CeraContestant  # noqa: PLC0415
 
     for backend, engine in engines.items():
         prefix = f"{backend} " if len(engines) > 1 else ""
         plain = f"{prefix}plain"
-        yield CeraContestant(plain, plain, engine, None)
+        yield CeraContestant(plain, plain, engine, None, explain=explain)
         for text in names_in(flags, "drafter"):
             drafter, k = _drafter_and_k(text)
-            options = {} if k is None else {"adaptive": False, "max_draft_tokens": k}
+            options: dict[str, Any] = {} if k is None else {"adaptive": False, "max_draft_tokens": k}
             if drafter != NONE:
-                yield CeraContestant(f"{prefix}{text}", plain, engine, drafter, **options)
+                yield CeraContestant(f"{prefix}{text}", plain, engine, drafter, explain=explain, **options)
 
 
 def _drafter_and_k(text: str) -> tuple[str, int | None]:

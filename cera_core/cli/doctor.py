@@ -78,6 +78,8 @@ def _model(flags: EngineFlags, name: str) -> Iterator[tuple[str, str]]:
         return
     yield from _capabilities(engine)
     yield from engine.model.facts().items()
+    steps = engine.calibrated_steps()
+    yield "cost of a round", ", ".join(f"{rows} rows {cost:.2f}" for rows, cost in steps.items()) or "not measured"
 
 
 def _capabilities(engine: Engine) -> Iterator[tuple[str, str]]:

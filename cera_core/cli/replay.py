@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cera_core.cli.engine_flags import EngineFlags, names_in, takes_engine_flags
-from cera_core.cli.loading import context_without_model, tokenizer_of
+from cera_core.cli.loading import context_without_model, load_engine, tokenizer_of
 from cera_core.cli.output import say, write_json, write_table
 from cera_core.cli.progress import progress
 from cera_core.errors import InvalidInputError, MissingModelError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+MEASURED = "measured"
 DEFAULT_COSTS = "1:1,4:1.1,8:1.6,16:2.9"
 
 
@@ -38,7 +39,10 @@ def replay(
     costs: Annotated[
         str,
         typer.Option(
-            "--costs", metavar="LIST", help="What a forward takes by its rows, ROWS:COST,..., relative to one row."
+            "--costs",
+            metavar="LIST",
+            help="What a forward takes by its rows, ROWS:COST,..., relative to one row, or `measured`: what this "
+            "machine takes with the model.",
         ),
     ] = DEFAULT_COSTS,
     step_ms: Annotated[
@@ -57,7 +61,8 @@ def replay(
     config = engine_flags.load_config()
     if config.memory is not None:
         say(f"Note: 'memory' has no effect in a replay ({config.origin_of('memory')}).")
-    table = CostTable(_points(costs), step_ms * 1e-3)
+    points = _measured_points(engine_flags) if costs == MEASURED else _points(costs)
+    table = CostTable(points, step_ms * 1e-3)
     tokenizer = _Tokenizer(config.model)
     texts = [transcript for path in files for transcript in read_transcripts(path, tokenizer.encode)]
     if not texts:
@@ -139,6 +144,21 @@ def _drafters(flags: EngineFlags, config: Config, tokenizer: _Tokenizer) -> Iter
         drafter = make_drafter(name, plugins, options, context)
         if drafter is not None:
             yield name, drafter
+
+
+def _measured_points(flags: EngineFlags) -> dict[int, float]:
+    """Returns what the calibration of the model knows; loads the model.
+
+    Raises:
+        InvalidInputError: It knows nothing.
+    """
+    points = load_engine(flags, may_pull=False).calibrated_steps()
+    if not points:
+        raise InvalidInputError(
+            "'--costs measured' needs a model that drafts can be verified on, and 'calibrate' on. Give ROWS:COST,... "
+            "instead."
+        )
+    return points
 
 
 def _points(text: str) -> dict[int, float]:

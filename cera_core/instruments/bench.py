@@ -21,6 +21,7 @@ from cera_core.instruments.totals import total_stats
 from cera_core.machine import seconds_waited
 from cera_core.session import Session
 from cera_core.session_drafters import DrafterChoice
+from cera_core.specs import RoundEvent
 from cera_core.speculation.stats import SpecStats
 
 
@@ -50,7 +51,7 @@ class CeraContestant:
         plain: As in `Contestant`.
         engine: Answers. Contestants that share it share its prompts.
         drafter: A drafter, its name, or None.
-        **options: As in `GenerationOptions`, where they are not those of the engine.
+        **options: As `Session.generate` takes them, where they are not those of the engine.
     """
 
     def __init__(self, name: str, plain: str, engine: Engine, drafter: DrafterChoice, **options: Any) -> None:
@@ -132,6 +133,7 @@ class Result:
         task: The task.
         samples: One for each turn after the first.
         stats: Counts and times of the last turn.
+        rounds: What happened in each round of the last turn, of a contestant that says so.
         equals_plain: Whether every answer was that of the plain contestant.
     """
 
@@ -140,7 +142,14 @@ class Result:
     task: Task
     samples: list[Sample] = field(default_factory=list)
     stats: SpecStats = field(default_factory=SpecStats)
+    rounds: list[RoundEvent] = field(default_factory=list)
     equals_plain: bool = True
+
+    def add(self, sample: Sample, generations: Sequence[Generation]) -> None:
+        """Adds a run; the counts are those of the last one."""
+        self.samples.append(sample)
+        self.stats = total_stats(generation.stats for generation in generations)
+        self.rounds = [event for generation in generations for event in generation.rounds or ()]
 
 
 def measure(
@@ -171,16 +180,15 @@ def measure(
         for turn in range(repeats + 1):
             for contestant in contestants:
                 on_run(contestant.name, task)
-                sample, stats = _sampled(contestant, task, machine_state())
+                sample, generations = _sampled(contestant, task, machine_state())
                 if turn:
-                    of_task[contestant.name].samples.append(sample)
-                    of_task[contestant.name].stats = stats
+                    of_task[contestant.name].add(sample, generations)
         _compare(of_task)
         results += of_task.values()
     return results
 
 
-def _sampled(contestant: Contestant, task: Task, state: str | None) -> tuple[Sample, SpecStats]:
+def _sampled(contestant: Contestant, task: Task, state: str | None) -> tuple[Sample, Sequence[Generation]]:
     waited_before = seconds_waited()
     with fallbacks_as_errors(f"{contestant.name} on {task.name}"):
         generations = contestant.run(task)
@@ -191,7 +199,7 @@ def _sampled(contestant: Contestant, task: Task, state: str | None) -> tuple[Sam
     if waited_before is not None and waited_after is not None and stats.total_seconds:
         waited = (waited_after - waited_before) / stats.total_seconds
     token_ids = tuple(token_id for generation in generations for token_id in generation.token_ids)
-    return Sample(token_ids, stats.total_seconds, waited, state), stats
+    return Sample(token_ids, stats.total_seconds, waited, state), generations
 
 
 def _compare(results: Mapping[str, Result]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from itertools import zip_longest
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 from cera_core.errors import PluginError
@@ -15,6 +16,7 @@ from cera_core.instruments.pages import COLOURS
 from cera_core.instruments.totals import total_drafter_stats
 
 if TYPE_CHECKING:
+    from cera_core.instruments.bench import Result
     from cera_core.instruments.summary import Line
 
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo", "--", "++")
@@ -66,6 +68,55 @@ def draw_acceptance(lines: Sequence[Line]) -> str:
     if names:
         axes.legend(loc="best", fontsize="small")
     return _svg(figure)
+
+
+def draw_round_costs(results: Sequence[Result]) -> str:
+    """Draws what a forward took by its number of rows: the median, and the middle half of the samples."""
+    figure, axes = _figure(height=3.2)
+    seconds: dict[str, dict[int, list[float]]] = {}
+    for result in results:
+        for event in result.rounds:
+            by_rows = seconds.setdefault(result.plain, {})
+            by_rows.setdefault(1 + event.num_drafted, []).append(1e3 * event.verify_seconds)
+    for index, (plain, by_rows) in enumerate(seconds.items()):
+        rows = sorted(by_rows)
+        quarters = [_quarters(by_rows[num_rows]) for num_rows in rows]
+        colour = COLOURS[index % len(COLOURS)]
+        axes.plot(
+            rows, [middle for _, middle, _ in quarters], label=plain, color=colour, marker=MARKERS[index % len(MARKERS)]
+        )
+        axes.fill_between(
+            rows, [low for low, _, _ in quarters], [high for *_, high in quarters], color=colour, alpha=0.2
+        )
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("rows of a forward")
+    axes.set_ylabel("milliseconds")
+    if len(seconds) > 1:
+        axes.legend(loc="best", fontsize="small")
+    return _svg(figure)
+
+
+def draw_time_line(results: Sequence[Result]) -> str:
+    """Draws for each contestant how many tokens of one task were there at what time."""
+    figure, axes = _figure(height=3.2)
+    for index, result in enumerate(results):
+        times, counts = [0.0], [0]
+        for event in result.rounds:
+            times.append(times[-1] + event.draft_seconds + event.verify_seconds)
+            counts.append(counts[-1] + len(event.token_ids))
+        axes.step(times, counts, where="post", label=result.contestant, color=COLOURS[index % len(COLOURS)])
+        axes.plot(times[-1:], counts[-1:], color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)])
+    axes.set_xlabel("seconds of drafting and verifying")
+    axes.set_ylabel("tokens")
+    if results:
+        axes.legend(loc="best", fontsize="small")
+    return _svg(figure)
+
+
+def _quarters(values: Sequence[float]) -> tuple[float, float, float]:
+    """Returns what a quarter, a half and three quarters of the values are below."""
+    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+    return low, middle, high
 
 
 def _figure(height: float) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cera_core.instruments.pages import write_page
-from cera_core.instruments.plots import draw_acceptance, draw_speed_ups
+from cera_core.instruments.plots import draw_acceptance, draw_round_costs, draw_speed_ups, draw_time_line
 from cera_core.instruments.summary import lines_of
 
 if TYPE_CHECKING:
@@ -40,5 +40,16 @@ def write_report(path: Path, results: Sequence[Result], *, heading: str) -> None
         Plot("Speed over plain decoding by category; the whisker spans the turns.", draw_speed_ups(lines)),
         Plot("Share of draft tokens accepted, by position in the draft.", draw_acceptance(lines)),
     ]
+    with_rounds = [result for result in results if result.rounds]
+    if with_rounds:
+        task = with_rounds[0].task
+        of_task = [result for result in with_rounds if result.task == task]
+        plots += [
+            Plot(
+                "What a forward took by its rows: the median, and the middle half shaded.",
+                draw_round_costs(with_rounds),
+            ),
+            Plot(f"Tokens by time: task {task.name}, {task.category}, in the last turn.", draw_time_line(of_task)),
+        ]
     num_turns = len(results[0].samples)
     write_page(path, "report.html.jinja", heading=heading, lines=lines, plots=plots, num_turns=num_turns)

@@ -30,6 +30,11 @@ class RoundCosts:
         self._remembered = dict(remembered or {})
         self._contexts: dict[int, _Samples] = {}
 
+    @property
+    def remembered(self) -> dict[int, float]:
+        """What was known beforehand, in plain steps by number of rows."""
+        return dict(self._remembered)
+
     def observe(self, num_rows: int, seconds: float, position: int = 0) -> None:
         """Adds a sample, of a forward that began with `position` tokens in the cache."""
         self._contexts.setdefault(_context(position), _Samples()).add(num_rows, seconds)

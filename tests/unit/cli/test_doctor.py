@@ -34,6 +34,16 @@ def test_a_model_that_runs_is_described(cera: Callable[..., Any], tiny_model: Pa
     assert sections["plugins"]["drafter prompt-lookup"].startswith("available: ")
 
 
+def test_what_forwards_cost_is_said(
+    cera: Callable[..., Any], tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor(cera, "-m", tiny_model, "--backend", "numpy")["model"]["cost of a round"] == "not measured"
+    monkeypatch.setenv("CERA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CERA_CALIBRATE", "true")
+    cost = doctor(cera, "-m", tiny_model, "--backend", "numpy")["model"]["cost of a round"]
+    assert cost.startswith("1 rows 1.00, 2 rows ")
+
+
 def test_a_backend_that_promises_less_says_so(cera: Callable[..., Any], tiny_model: Path) -> None:
     sections = doctor(cera, "-m", tiny_model, "--backend", "numpy")
     assert sections["model"]["same text with and without drafts"] == "yes, but for near ties"

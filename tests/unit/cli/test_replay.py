@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cera_core import Engine
+
 IDS = {"category": "loop", "prompt": [1, 2, 3, 4], "output": [5, 6, 7, 8] * 20}
 
 
@@ -38,6 +40,16 @@ def test_costs_decide_what_is_predicted(cera: Callable[..., Any]) -> None:
 
     assert speed_up("1:1,16:1.5") > 3
     assert 0.9 < speed_up("1:1,2:8,3:8") <= 1
+
+
+def test_costs_can_be_those_of_this_machine(
+    cera: Callable[..., Any], tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("replay", written(IDS), "-m", tiny_model, "--drafter", "prompt-lookup", "--json", "--costs")
+    assert "needs a model that drafts can be verified on" in cera(*arguments, "measured").err
+    monkeypatch.setattr(Engine, "calibrated_steps", lambda engine: {1: 1.0, 2: 8.0, 3: 8.0})
+    measured, given = (json.loads(cera(*arguments, costs).out)[0] for costs in ("measured", "1:1,2:8,3:8"))
+    assert measured["num_steps"] == given["num_steps"]
 
 
 def test_text_is_cut_by_the_models_tokenizer(cera: Callable[..., Any], tiny_model: Path) -> None:

@@ -102,9 +102,15 @@ def test_drafting_on_an_engine_gives_the_plain_answer(engine: Engine) -> None:
     task = Task("two turns", "copy", (TASK.turns[0], "and the text of the draft"))
     results = measure(contestants, [task], repeats=2)
     assert all(result.equals_plain for result in results)
+    assert not any(result.rounds for result in results)
     assert {len(sample.token_ids) for result in results for sample in result.samples} == {48}
     assert results[0].stats.num_plain_steps == 48
     assert results[0].samples[0].token_ids == results[0].samples[1].token_ids
+
+
+def test_the_rounds_of_the_last_turn_are_kept_where_they_are_asked_for(engine: Engine) -> None:
+    (result,) = measure([CeraContestant("plain", "plain", engine, None, explain=True)], [TASK], repeats=2)
+    assert [token_id for event in result.rounds for token_id in event.token_ids] == list(result.samples[-1].token_ids)
 
 
 @pytest.mark.parametrize("k", [2, 5])
@@ -114,6 +120,7 @@ def test_a_contestant_has_options_of_its_own(engine: Engine, k: int) -> None:
     fixed.prepare(TASK)
     (generation,) = fixed.run(TASK)
     (counts,) = generation.stats.drafters.values()
+    assert generation.rounds is None
     assert counts.drafted_by_position[0] > 0
     assert len(counts.drafted_by_position) == k
 

@@ -11,6 +11,7 @@ from cera_core.errors import InvalidInputError
 from cera_core.instruments.bench import Result, Sample
 from cera_core.instruments.report import write_report
 from cera_core.instruments.tasks import Task
+from cera_core.specs import RoundEvent
 from cera_core.speculation.stats import SpecStats
 
 HEADING = "A model <b>& more</b>"
@@ -55,6 +56,21 @@ def test_page_is_self_contained_escaped_and_says_what_was_measured(tmp_path: Pat
     assert all(link.startswith("#") for link in page.links)
     assert "script" not in page.tags
     assert {"copy & paste (1)", "lookup", "3.00", "2.00", "4.00", "no"} <= set(page.texts)
+
+
+def test_single_rounds_are_drawn_where_they_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    known = results()
+    for result, num_drafted in zip(known, (0, 3), strict=True):
+        event = RoundEvent(
+            position=5, token_ids=(1, 2), num_drafted=num_drafted, num_accepted=1, drafter=None, source=None,
+            skip_reason=None, draft_seconds=0.001, verify_seconds=0.02,
+        )  # fmt: skip
+        result.rounds = [event, event]
+    write_report(path, known, heading=HEADING)
+    page = Page(path.read_text())
+    assert page.tags.count("svg") == 4
+    assert {"rows of a forward", "seconds of drafting and verifying"} <= set(page.texts)
 
 
 def test_the_same_measurement_gives_the_same_page(tmp_path: Path) -> None:
