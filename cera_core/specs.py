@@ -125,6 +125,7 @@ class RoundEvent:
         chances: For each token of the guess up to a stop token the chance that it is accepted given those before it,
             as the draft budget saw it; empty where the budget did not decide.
         steps: What forwards of 1, 2, ... rows cost in plain steps, as the draft budget saw it; likewise.
+        step_seconds: What a plain step takes in a context of this length; None if that was not measured lately.
     """
 
     position: int
@@ -139,6 +140,7 @@ class RoundEvent:
     guess: Draft | None = None
     chances: tuple[float, ...] = ()
     steps: tuple[float, ...] = ()
+    step_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

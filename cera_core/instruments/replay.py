@@ -165,7 +165,8 @@ class Replay:
         num_accepted = _num_agreed(draft.token_ids, judged)
         budget.observe_round(draft, num_accepted, seconds)
         drafter.accept(draft, num_accepted)
-        result.stats.count_round(draft.drafter or drafter.name, num_drafted, num_accepted, seconds)
+        step_seconds = self._costs.seconds_of_a_step
+        result.stats.count_round(draft.drafter or drafter.name, num_drafted, num_accepted, seconds, step_seconds)
         _commit(judged[:num_accepted], history, budget)
         return 1 + num_accepted
 

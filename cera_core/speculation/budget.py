@@ -99,6 +99,11 @@ class DraftBudget:
             self._unverified, self._num_matched = draft, 0
         return best
 
+    @property
+    def step_seconds(self) -> float | None:
+        """What a plain step of this round's context takes; None if that was not measured lately."""
+        return self._costs.seconds_of_a_step(self._position)
+
     def observe_asked(self, seconds: float) -> None:
         """Learns what asking the drafter took, and waits if that is much for what it brings.
 
@@ -109,13 +114,13 @@ class DraftBudget:
             return
         self._seconds_to_ask += (seconds - self._seconds_to_ask) * 0.2 if self._seconds_to_ask else seconds
         self._seconds_saved *= 0.95
-        step = self._costs.seconds_of_a_step(self._position)
+        step = self.step_seconds
         if self._is_adaptive and step and self._seconds_saved < self._seconds_to_ask:
             self._num_rounds_to_wait = math.ceil(self._seconds_to_ask / (_ASKING_SHARE * step)) - 1
 
     def is_too_slow(self, seconds: float) -> bool:
         """Says whether a guess took longer than a plain step, while drafting does not bring that back."""
-        step = self._costs.seconds_of_a_step(self._position)
+        step = self.step_seconds
         if not (self._is_adaptive and step):
             return False
         return seconds > max(step, _UNNOTICED_SECONDS) and seconds > self._seconds_saved
@@ -127,7 +132,7 @@ class DraftBudget:
     def observe_round(self, draft: Draft, num_agreed: int, seconds: float) -> None:
         """Learns what the model made of a draft, in the time the round took."""
         self._acceptance.learn(draft, num_agreed)
-        step = self._costs.seconds_of_a_step(self._position)
+        step = self.step_seconds
         if step:
             self._seconds_saved += 0.05 * ((1 + num_agreed) * step - seconds)
 

@@ -220,7 +220,9 @@ class DecodeLoop:
             num_kept = len(self._history) - num_before
             call_model(self._model.truncate, self._state, len(self._history))
             self._context.next_row = result.rows[num_kept]
-            self._stats.count_round(draft.drafter or drafter.name, len(draft.token_ids), num_kept, seconds)
+            self._stats.count_round(
+                draft.drafter or drafter.name, len(draft.token_ids), num_kept, seconds, self._budget.step_seconds
+            )
             self._tell(1 + num_kept, draft, num_kept, "", draft_seconds, seconds)
         return reason
 
@@ -268,6 +270,7 @@ class DecodeLoop:
                 guess=self._guess if self._guess.token_ids else None,
                 chances=tuple(self._budget.chances),
                 steps=tuple(self._budget.steps),
+                step_seconds=self._budget.step_seconds,
                 draft_seconds=draft_seconds,
                 verify_seconds=verify_seconds,
             )

@@ -53,6 +53,9 @@ class SpecStats:
         num_drafted: Draft tokens verified.
         num_accepted: Draft tokens emitted.
         num_emitted_by_rounds: Tokens emitted by rounds: the accepted ones and one bonus or correction each.
+        num_not_compared: Tokens emitted by rounds where no plain step was measured in a context of that length.
+        rounds_as_steps_seconds: What the other tokens emitted by rounds would have taken as plain steps in a context of
+            that length.
         skip_reasons: Why a step was plain, with how often.
         prefill_seconds: Time to bring the cache up to the prompt.
         draft_seconds: Time in drafters.
@@ -69,6 +72,8 @@ class SpecStats:
     num_drafted: int = 0
     num_accepted: int = 0
     num_emitted_by_rounds: int = 0
+    num_not_compared: int = 0
+    rounds_as_steps_seconds: float = 0.0
     skip_reasons: Counter[str] = field(default_factory=Counter)
     prefill_seconds: float = 0.0
     draft_seconds: float = 0.0
@@ -94,26 +99,41 @@ class SpecStats:
 
     @property
     def seconds_saved(self) -> float | None:
-        """Time that drafting saved, negative if it cost time; None if no plain step was taken to compare with.
+        """Time that drafting saved, negative if it cost time; None if no plain step was measured to compare with.
 
-        The tokens that rounds emitted, at the mean time of this generation's plain steps, less the time of the rounds
-        and of the drafters.
+        The tokens that rounds emitted, at the time of plain steps in a context of that length, or where none was
+        measured at the mean time of this generation's, less the time of the rounds and of the drafters.
         """
-        if not self.num_plain_steps:
+        if not self.num_plain_steps and (self.num_not_compared or not self.num_rounds):
             return None
-        step = self.plain_seconds / self.num_plain_steps
-        return self.num_emitted_by_rounds * step - self.verify_seconds - self.draft_seconds
+        step = self.plain_seconds / self.num_plain_steps if self.num_plain_steps else 0.0
+        as_steps = self.rounds_as_steps_seconds + self.num_not_compared * step
+        return as_steps - self.verify_seconds - self.draft_seconds
 
     def drafter(self, name: str) -> DrafterStats:
         """Returns the counts of one drafter, new ones if it has none."""
         return self.drafters.setdefault(name, DrafterStats())
 
-    def count_round(self, drafter: str, num_drafted: int, num_accepted: int, seconds: float) -> None:
-        """Adds one round."""
+    def count_round(
+        self, drafter: str, num_drafted: int, num_accepted: int, seconds: float, step_seconds: float | None = None
+    ) -> None:
+        """Adds one round.
+
+        Args:
+            drafter: Whose draft was verified.
+            num_drafted: Its tokens.
+            num_accepted: Those that were emitted.
+            seconds: What the forward took.
+            step_seconds: What a plain step takes there; None if that was not measured.
+        """
         self.num_rounds += 1
         self.num_drafted += num_drafted
         self.num_accepted += num_accepted
         self.num_emitted_by_rounds += 1 + num_accepted
+        if step_seconds is None:
+            self.num_not_compared += 1 + num_accepted
+        else:
+            self.rounds_as_steps_seconds += (1 + num_accepted) * step_seconds
         self.verify_seconds += seconds
         self.drafter(drafter).count(num_drafted, num_accepted)
 

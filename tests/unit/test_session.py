@@ -671,3 +671,11 @@ class TestExplanation:
         bare = session_of().generate(drafter=oracle(), max_tokens=40)
         assert bare.rounds is None
         assert bare.token_ids == explained.token_ids
+
+    def test_steps_become_seconds_by_what_a_plain_step_takes_there(self) -> None:
+        generation = session_of().generate(drafter=oracle(), max_tokens=40, explain=True)
+        rounds = generation.rounds or []
+        assert {event.step_seconds for event in rounds} == {1.0}
+        num_tokens = sum(len(event.token_ids) for event in rounds if event.num_drafted)
+        assert (generation.stats.rounds_as_steps_seconds, generation.stats.num_not_compared) == (num_tokens, 0)
+        assert num_tokens > 0

@@ -73,3 +73,13 @@ def test_time_saved_is_what_the_tokens_of_rounds_would_have_taken_as_plain_steps
     assert stats.seconds_saved == 3 * 2.0 - 5.0 - 0.5
     stats.count_round("a", 4, 0, 5.0)
     assert stats.seconds_saved == -2.5
+
+
+def test_time_saved_compares_with_plain_steps_of_the_same_length_of_context_where_they_were_measured() -> None:
+    stats = SpecStats()
+    stats.count_round("a", 4, 2, 5.0, step_seconds=4.0)
+    assert stats.seconds_saved == 3 * 4.0 - 5.0
+    stats.count_round("a", 4, 1, 5.0)
+    assert stats.seconds_saved is None
+    stats.count_plain_step("none", 1.0)
+    assert stats.seconds_saved == 3 * 4.0 + 2 * 1.0 - 10.0
