@@ -93,9 +93,11 @@ def run(command: list[str] | str, *, cwd: Path = ROOT, variables: Mapping[str, s
 
 
 def environment(variables: Mapping[str, str] = {}) -> dict[str, str]:
-    """Returns the environment without a developer's own settings of Python and of cera."""
+    """Returns the environment without a developer's own settings of Python and of cera, but for where models are."""
     hidden = ("CERA_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    kept = {
+        name: value for name, value in os.environ.items() if name == "CERA_CACHE_DIR" or not name.startswith(hidden)
+    }
     # Together with the commands' own `-q`, pip then says only what went wrong.
     return kept | {"PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "CERA_REQUIRE_NATIVE": "1"} | variables
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import math
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
@@ -46,17 +47,22 @@ class Calibration:
         self._file = file
         self._key = key
         self._costs: RoundCosts | None = None
+        self._lock = threading.Lock()
 
     @property
     def costs(self) -> RoundCosts:
-        """What is known of the costs, the same object each time."""
-        if self._costs is None:
-            kept = _read(self._file) if self._file else {}
-            steps = kept.get(self._key) or measured_steps(self._model)
-            if self._file and steps and self._key not in kept:
-                _write(self._file, {**kept, self._key: steps})
-            self._costs = RoundCosts(steps)
-        return self._costs
+        """What is known of the costs, the same object each time; a second thread waits for the first."""
+        with self._lock:
+            if self._costs is None:
+                self._costs = RoundCosts(self._steps())
+            return self._costs
+
+    def _steps(self) -> dict[int, float]:
+        kept = _read(self._file) if self._file else {}
+        steps = kept.get(self._key) or measured_steps(self._model)
+        if self._file and steps and self._key not in kept:
+            _write(self._file, {**kept, self._key: steps})
+        return steps
 
 
 def calibration_key(model: Model, model_file: Path, options: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cera_core.errors import ContextFullError, InvalidInputError, RewindError
+from cera_core.errors import RewindError
 from cera_core.model import InferenceState, Model, ModelConfig
+from cera_core.model_inputs import check_room, context_length, ids_of_forward, own_state
 
 if TYPE_CHECKING:
     from cera_core.model import Logits
@@ -67,7 +68,7 @@ class TableModel(Model):
 
     def new_state(self, max_seq_len: int | None = None) -> TokenState:
         """Makes an empty state."""
-        return TokenState(_checked_length(max_seq_len, self.config.max_seq_len))
+        return TokenState(context_length(max_seq_len, self.config.max_seq_len))
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns the last row."""
@@ -76,7 +77,7 @@ class TableModel(Model):
 
     def forward_all(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns every row."""
-        tokens = _tokens_of(state)
+        tokens = own_state(state, TokenState).token_ids
         check_forward(self, token_ids, state)
         rows = []
         for token_id in token_ids:
@@ -90,7 +91,7 @@ class TableModel(Model):
         """Cuts the state, if the headroom allows."""
         if not state.seq_len - self.rewind_headroom(state) <= length <= state.seq_len:
             raise RewindError(f"The state of {state.seq_len} tokens cannot be cut to {length}.")
-        del _tokens_of(state)[length:]
+        del own_state(state, TokenState).token_ids[length:]
         state.seq_len = length
 
     def rewind_headroom(self, state: InferenceState) -> int:
@@ -100,7 +101,7 @@ class TableModel(Model):
     def copy_state(self, state: InferenceState) -> TokenState:
         """Makes an independent state with the same tokens."""
         copy = TokenState(state.max_seq_len)
-        copy.token_ids = list(_tokens_of(state))
+        copy.token_ids = list(own_state(state, TokenState).token_ids)
         copy.seq_len = state.seq_len
         return copy
 
@@ -180,7 +181,7 @@ class RecurrentModel(Model):
 
     def new_state(self, max_seq_len: int | None = None) -> RecurrentState:
         """Makes an empty state."""
-        return RecurrentState(_checked_length(max_seq_len, self.config.max_seq_len))
+        return RecurrentState(context_length(max_seq_len, self.config.max_seq_len))
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends tokens; returns the last row."""
@@ -221,9 +222,7 @@ class RecurrentModel(Model):
 
     @staticmethod
     def _summaries_of(state: InferenceState) -> list[int]:
-        if not isinstance(state, RecurrentState):
-            raise InvalidInputError(f"The state must come from 'new_state'; it is a {type(state).__name__}.")
-        return state.summaries
+        return own_state(state, RecurrentState).summaries
 
 
 def check_forward(model: Model, token_ids: Sequence[int], state: InferenceState) -> None:
@@ -233,22 +232,5 @@ def check_forward(model: Model, token_ids: Sequence[int], state: InferenceState)
         InvalidInputError: There are none or too many, or one is outside the vocabulary.
         ContextFullError: The state cannot hold them.
     """
-    if not 1 <= len(token_ids) <= model.max_batch:
-        raise InvalidInputError(f"A forward takes 1 to {model.max_batch} tokens; it was given {len(token_ids)}.")
-    if any(not 0 <= token_id < model.config.vocab_size for token_id in token_ids):
-        raise InvalidInputError(f"Token ids must be below {model.config.vocab_size}; they are {list(token_ids)}.")
-    if state.seq_len + len(token_ids) > state.max_seq_len:
-        raise ContextFullError(f"The state holds {state.max_seq_len} tokens; {len(token_ids)} more do not fit.")
-
-
-def _checked_length(max_seq_len: int | None, limit: int) -> int:
-    length = limit if max_seq_len is None else max_seq_len
-    if not 1 <= length <= limit:
-        raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}; it is {length}.")
-    return length
-
-
-def _tokens_of(state: InferenceState) -> list[int]:
-    if not isinstance(state, TokenState):
-        raise InvalidInputError(f"The state must come from this model's 'new_state'; it is a {type(state).__name__}.")
-    return state.token_ids
+    ids_of_forward(token_ids, model)
+    check_room(state, len(token_ids))

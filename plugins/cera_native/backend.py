@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cera_core.errors import InvalidInputError, RewindError
 from cera_core.model import InferenceState, Model, ModelConfig
+from cera_core.model_inputs import context_length, ids_of_forward, length_to_keep, own_state
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cera_core.model import Logits
     from cera_native import _native
 
@@ -78,10 +75,7 @@ class NativeModel(Model):
             InvalidInputError: `max_seq_len` is below 1 or above the model's context length.
         """
         limit = min(self.config.max_seq_len, LARGEST_LENGTH)
-        length = limit if max_seq_len is None else _as_length(max_seq_len, "max_seq_len")
-        if not 1 <= length <= limit:
-            raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
-        return NativeState(self._weights.new_state(length))
+        return NativeState(self._weights.new_state(context_length(max_seq_len, limit)))
 
     def forward(self, token_ids: Sequence[int], state: InferenceState) -> Logits:
         """Appends the ids; returns the logits after the last."""
@@ -94,23 +88,19 @@ class NativeModel(Model):
 
     def truncate(self, state: InferenceState, length: int) -> None:
         """Cuts the state to its first `length` tokens."""
-        native_state = _native_state(state)
-        length = _as_length(length, "length")
-        oldest = native_state.native.oldest
-        if not oldest <= length <= native_state.seq_len:
-            found = native_state.seq_len
-            raise RewindError(f"A state of {found} tokens can be cut to {oldest}..{found}, asked for {length}.")
+        native_state = own_state(state, NativeState)
+        length = length_to_keep(state, length, native_state.native.oldest)
         self._weights.truncate(native_state.native, length)
         native_state.seq_len = length
 
     def rewind_headroom(self, state: InferenceState) -> int:
         """Returns by how many tokens `truncate` can shorten the state now."""
-        native_state = _native_state(state)
+        native_state = own_state(state, NativeState)
         return native_state.seq_len - native_state.native.oldest
 
     def copy_state(self, state: InferenceState) -> NativeState:
         """Makes an independent state with the same content."""
-        return NativeState(self._weights.copy_state(_native_state(state).native))
+        return NativeState(self._weights.copy_state(own_state(state, NativeState).native))
 
     def facts(self) -> Mapping[str, str]:
         """Returns the instruction set, the threads, and whether the cores share their last cache at the moment.
@@ -128,38 +118,9 @@ class NativeModel(Model):
         }
 
     def _forward(self, token_ids: Sequence[int], state: InferenceState, *, all_rows: bool) -> Logits:
-        native_state = _native_state(state)
-        ids = self._as_ids(token_ids)
+        native_state = own_state(state, NativeState)
+        ids = ids_of_forward(token_ids, self).astype(np.int32)
         logits = native_state.logits_buffer(len(ids) if all_rows else 1, self.config.vocab_size)
         self._weights.forward(native_state.native, ids, logits, all_rows)
         native_state.seq_len = native_state.native.length
         return logits
-
-    def _as_ids(self, token_ids: Sequence[int]) -> NDArray[np.int32]:
-        try:
-            ids = np.asarray(token_ids)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"Token ids must be integers, found {token_ids!r:.80}.") from error
-        if ids.ndim != 1 or not 1 <= len(ids) <= self.max_batch:
-            found = "an array of shape " + str(ids.shape) if ids.ndim != 1 else str(len(ids))
-            raise InvalidInputError(f"A forward takes a sequence of 1 to {self.max_batch} token ids, found {found}.")
-        if ids.dtype.kind not in "iu":
-            raise InvalidInputError(f"Token ids must be integers, found {token_ids!r:.80}.")
-        outside = (ids < 0) | (ids >= self.config.vocab_size)
-        if outside.any():
-            raise InvalidInputError(
-                f"Token ids must lie between 0 and {self.config.vocab_size - 1}, found {ids[outside][0]}."
-            )
-        return ids.astype(np.int32)
-
-
-def _native_state(state: InferenceState) -> NativeState:
-    if not isinstance(state, NativeState):
-        raise InvalidInputError(f"A state of the native backend is required, found one of {type(state).__name__}.")
-    return state
-
-
-def _as_length(value: object, name: str) -> int:
-    if not isinstance(value, SupportsIndex):
-        raise InvalidInputError(f"{name!r} must be an integer, found {value!r:.80}.")
-    return operator.index(value)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cera_core.errors import ContextFullError, InvalidInputError, ModelError, RewindError
+from cera_core.errors import ModelError, RewindError
 from cera_core.model import InferenceState, Model
+from cera_core.model_inputs import check_room, context_length, ids_of_forward, length_to_keep, own_state
 from cera_core.modelfile.blocks import AttentionDescription, LayerDescription
 from cera_core.modelfile.description import describe
 from cera_numpy.blocks import Block
@@ -19,8 +20,6 @@ from cera_numpy.weights import Matrix, StoredTensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from cera_core.model import Logits
     from cera_core.modelfile.gguf import ModelFile
@@ -88,10 +87,7 @@ class NumpyModel(Model):
         Raises:
             InvalidInputError: `max_seq_len` is below 1 or above the model's context length.
         """
-        limit = self.config.max_seq_len
-        length = limit if max_seq_len is None else max_seq_len
-        if not 1 <= length <= limit:
-            raise InvalidInputError(f"'max_seq_len' must lie in 1..{limit}, the model's context, found {length}.")
+        length = context_length(max_seq_len, self.config.max_seq_len)
         headroom = self._rewind_headroom if self._forgets else None
         return NumpyState(length, [self._new_cache(layer) for layer in self._description.layers], headroom)
 
@@ -107,22 +103,23 @@ class NumpyModel(Model):
 
     def truncate(self, state: InferenceState, length: int) -> None:
         """Cuts the state to its first `length` tokens."""
-        state = self._own(state)
-        if not state.oldest <= length <= state.seq_len:
-            raise RewindError(
-                f"A state of {state.seq_len} tokens can be cut to {state.oldest}..{state.seq_len}, found {length}."
-                + (f" This model's states go back by {state.headroom} tokens." if state.headroom is not None else "")
-            )
+        state = own_state(state, NumpyState)
+        try:
+            length = length_to_keep(state, length, state.oldest)
+        except RewindError as error:
+            if state.headroom is None:
+                raise
+            raise RewindError(f"{error} This model's states go back by {state.headroom} tokens.") from None
         state.seq_len = length
 
     def rewind_headroom(self, state: InferenceState) -> int:
         """Returns by how many tokens `truncate` can shorten the state now."""
-        state = self._own(state)
+        state = own_state(state, NumpyState)
         return state.seq_len - state.oldest
 
     def copy_state(self, state: InferenceState) -> NumpyState:
         """Makes an independent state with the same tokens."""
-        return self._own(state).copy()
+        return own_state(state, NumpyState).copy()
 
     def facts(self) -> Mapping[str, str]:
         """Returns the threads and whether rows are computed one by one."""
@@ -130,8 +127,9 @@ class NumpyModel(Model):
 
     def _append(self, token_ids: Sequence[int], state: InferenceState) -> Floats:
         """Sends tokens through the blocks; returns the residual stream. The state changes last, so errors leave it."""
-        state = self._own(state)
-        ids = self._checked(token_ids, state)
+        state = own_state(state, NumpyState)
+        ids = ids_of_forward(token_ids, self)
+        check_room(state, len(ids))
         positions = Positions(state.seq_len, len(ids))
         x = self._embedding.rows(ids) * np.float32(self._description.embedding_scale)
         state.reserve(state.seq_len + len(ids))
@@ -154,27 +152,6 @@ class NumpyModel(Model):
         if self._description.logit_divisor != 1.0:
             logits /= np.float32(self._description.logit_divisor)
         return logits
-
-    def _own(self, state: InferenceState) -> NumpyState:
-        if not isinstance(state, NumpyState):
-            raise InvalidInputError(f"A state must come from this model's 'new_state', found {type(state).__name__}.")
-        return state
-
-    def _checked(self, token_ids: Sequence[int], state: NumpyState) -> NDArray[np.int64]:
-        """Returns the ids as an array, int64[n]."""
-        if not 1 <= len(token_ids) <= self.max_batch:
-            raise InvalidInputError(f"A forward takes 1..{self.max_batch} token ids, found {len(token_ids)}.")
-        vocab_size = self.config.vocab_size
-        for token_id in token_ids:
-            if not isinstance(token_id, int | np.integer) or not 0 <= token_id < vocab_size:
-                raise InvalidInputError(f"Token ids must be integers in 0..{vocab_size - 1}, found {token_id!r}.")
-        ids = np.array(token_ids, np.int64)
-        if state.seq_len + len(ids) > state.max_seq_len:
-            raise ContextFullError(
-                f"The context holds {state.max_seq_len} tokens and has {state.seq_len}; {len(ids)} more do not fit. "
-                "Shorten the text, or make the state larger."
-            )
-        return ids
 
 
 def _forgets(layer: LayerDescription) -> bool:

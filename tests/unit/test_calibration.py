@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from cera_core import calibration
 from cera_core.calibration import MAX_KEPT, Calibration, calibration_key, measured_steps
 from cera_core.errors import ModelError
 from cera_core.model import InferenceState
+from cera_core.speculation.costs import RoundCosts
 from cera_core.testing.fakes import ScriptedModel, TableModel
 from support.simulated_time import Clock, TimedModel
 from support.tiny_gguf import write_tiny_gguf
@@ -131,3 +135,24 @@ def test_an_engine_calibrates_when_drafting_begins_and_the_text_is_the_same(
     assert not (tmp_path / "round-costs.json").exists()
     assert engine.generate("the text of the text of").token_ids == plain.token_ids
     assert (tmp_path / "round-costs.json").exists()
+
+
+def test_two_threads_that_ask_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, num_measured = threading.Barrier(2), []
+
+    def measured(model: object) -> dict[int, float]:
+        num_measured.append(model)
+        time.sleep(0.05)  # the other thread asks meanwhile
+        return {1: 1.0}
+
+    monkeypatch.setattr(calibration, "measured_steps", measured)
+    shared = Calibration(TableModel(), None, "key")
+
+    def costs(_: int) -> RoundCosts:
+        gate.wait()
+        return shared.costs
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(costs, range(2))
+    assert first is second
+    assert len(num_measured) == 1

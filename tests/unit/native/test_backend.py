@@ -76,7 +76,7 @@ def test_states_of_others_are_refused(model, path):
     for action in (lambda s: model.forward([1], s), lambda s: model.truncate(s, 0), model.copy_state):
         with pytest.raises(InvalidInputError, match="model that made it"):
             action(other.new_state())
-        with pytest.raises(InvalidInputError, match="state of the native backend"):
+        with pytest.raises(InvalidInputError, match="must come from this model's 'new_state'"):
             action(InferenceState(10))
 
 

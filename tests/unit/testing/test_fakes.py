@@ -56,7 +56,7 @@ def test_forward_that_is_refused_leaves_the_state_as_it_was(token_ids: list[int]
 
 
 def test_state_of_another_model_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="'new_state'; it is a InferenceState"):
+    with pytest.raises(InvalidInputError, match="'new_state', found InferenceState"):
         TableModel().forward([1], InferenceState(5))
 
 
