@@ -39,7 +39,7 @@ def byte_level_encoder(model_file: ModelFile, vocabulary: Vocabulary, pretokeniz
     """
     ids = _ids_in_text(vocabulary)
     lines = model_file.require("tokenizer.ggml.merges", list)
-    pairs = dict.fromkeys((left, right) for left, _, right in (line.partition(" ") for line in lines))
+    pairs = dict.fromkeys(line.partition(" ")[::2] for line in lines)
     ignores_merges = pretokenizer.ignores_merges
     try:  # the package checks the merges as well, in half the time
         model = BPE(vocab=ids, merges=list(pairs), ignore_merges=ignores_merges)
@@ -79,11 +79,10 @@ def byte_token(byte: int) -> str:
 
 def _ids_in_text(vocabulary: Vocabulary) -> dict[str, int]:
     """Returns the ids of the tokens that plain text may become."""
-    ids = {
-        token: token_id
-        for token_id, (token, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True))
-        if kind not in _UNSPEAKABLE and token
-    }
+    ids = dict(zip(vocabulary.tokens, range(len(vocabulary.tokens)), strict=True))
+    for token_id in vocabulary.ids_of_types(*_UNSPEAKABLE):
+        ids.pop(vocabulary.tokens[token_id], None)
+    ids.pop("", None)
     return ids if _is_utf8("".join(ids)) else {token: token_id for token, token_id in ids.items() if _is_utf8(token)}
 
 
