@@ -145,7 +145,11 @@ class DecodeLoop:
         return reason or ("cancelled" if self._is_cancelled() else None)
 
     def _max_draft(self) -> tuple[int, str]:
-        """Returns the most draft tokens that a round has room for, counted before its first token, and what limits."""
+        """Returns the most draft tokens that a round has room for, counted before its first token, and what limits.
+
+        What a state could take back after the draft is appended is not known before, only what it can take back now: in
+        a state of two tokens no more than two, so that is the most that is drafted there.
+        """
         limits = (
             (self._context.num_left - 1, "the context has no room for a draft"),
             (self._rules.num_left - 1, "the number of tokens wanted has no room for a draft"),

@@ -176,20 +176,33 @@ CLOSED = "Error: Standard output must be open, and is closed. Send it to a file,
 FULL = "Error: The output cannot be written: No space left on device. Make room, or write it elsewhere.\n"
 
 
+RUN = "run -m {model} --max-tokens 3 hello"
+
+
 @pytest.mark.parametrize(
-    ("redirected", "status_of_output", "message"),
-    [("<&-", 0, ""), (">&-", 1, CLOSED), ("<&- >&- 2>&-", 1, ""), (">/dev/full", 1, FULL), ("2>/dev/full", 0, "")],
+    ("command", "status", "message"),
+    [
+        (f"{RUN} <&-", 0, ""),
+        (f"{RUN} >&-", 1, CLOSED),
+        (f"{RUN} <&- >&- 2>&-", 1, ""),
+        (f"{RUN} >/dev/full", 1, FULL),
+        (f"{RUN} 2>/dev/full", 0, ""),
+        ("inspect {model} <&-", 0, ""),
+        ("inspect {model} >&-", 1, CLOSED),
+        ("inspect {model} <&- >&- 2>&-", 1, ""),
+        ("chat -m {model} <&-", 0, ""),  # nothing is asked, and so nothing answered
+        ("chat -m {model} >&-", 0, ""),
+        ("chat -m {model} <&- >&- 2>&-", 0, ""),
+    ],
 )
-@pytest.mark.parametrize("command", ["run -m {model} --max-tokens 3 hello", "chat -m {model}", "inspect {model}"])
 def test_output_that_cannot_be_written_is_an_error_and_no_other_stream_that_is_closed_or_full(
-    tmp_path: Path, tiny_model: Path, command: str, redirected: str, status_of_output: int, message: str
+    tmp_path: Path, tiny_model: Path, command: str, status: int, message: str
 ) -> None:
-    line = f"'{sys.executable}' -m cera_core.cli.main {command.format(model=tiny_model)} {redirected}"
     process = subprocess.run(
-        line, shell=True, input="", capture_output=True, text=True, check=False, env=_environment(tmp_path)
-    )
-    expected = (0, "") if command.startswith("chat") else (status_of_output, message)  # nothing is asked or answered
-    assert (process.returncode, process.stderr) == expected
+        f"'{sys.executable}' -m cera_core.cli.main {command.format(model=tiny_model)}",
+        shell=True, input="", capture_output=True, text=True, check=False, env=_environment(tmp_path),
+    )  # fmt: skip
+    assert (process.returncode, process.stderr) == (status, message)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -8,7 +8,7 @@ import pytest
 
 from cera_core.errors import InvalidInputError, ModelError
 from cera_core.generation_options import GenerationOptions
-from cera_core.speculation.sampling import Sampler, argmax, likeliest, log_softmax, sample, uniform
+from cera_core.speculation.sampling import Sampler, _top_p, argmax, likeliest, log_softmax, sample, uniform
 
 NAN, INF = math.nan, math.inf
 
@@ -224,3 +224,14 @@ def test_likeliest_are_in_order_with_the_lowest_id_first_in_a_tie() -> None:
     assert likeliest(scores, 3).tolist() == [1, 3, 5]
     assert likeliest(scores, 50).tolist() == [1, 3, 5, 0]
     assert likeliest(scores, 0).tolist() == []
+
+
+@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.5, 0.9, 0.999, 1 - 1e-12])
+@pytest.mark.parametrize("spread", [0.0, 0.01, 0.1, 1.0, 6.0])
+@pytest.mark.parametrize("size", [1, 3, 255, 256, 257, 5000])
+def test_top_p_keeps_what_sorting_the_whole_row_keeps(size: int, spread: float, top_p: float) -> None:
+    levels = np.round(np.random.default_rng(size).normal(0, spread, size), 2)  # so that there are ties
+    weights = np.exp(levels - levels.max())
+    order = np.argsort(-weights, kind="stable")
+    num_short = np.count_nonzero(np.cumsum(weights[order]) < top_p * weights.sum())
+    assert _top_p(weights, top_p).tolist() == sorted(order[: num_short + 1].tolist())
