@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
@@ -13,12 +15,44 @@ from hypothesis import settings
 from cera_core.errors import DownloadError, InvalidInputError
 from cera_core.modelfile import catalogue
 
+if TYPE_CHECKING:
+    from support.turns import Turns
+
 DEVELOPERS_ENVIRONMENT = dict(os.environ)
 KEPT_VARIABLES = ("CERA_CACHE_DIR", "CERA_NATIVE_ISA", "CERA_REQUIRE_", "CERA_TEST_")
 REQUIRED_MODEL = "smollm2-135m"
+FAST_SUITE = "not bench and not model and not install"  # as in pyproject.toml
+NUM_PROCESSES = 2
 
 settings.register_profile("cera", deadline=None)  # else a busy machine fails a test; each has a time limit anyway
 settings.load_profile("cera")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Shares the fast suite between two processes, where it is asked for as a whole and pytest-xdist is there."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == FAST_SUITE
+    can_share = config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput")
+    if can_share and is_whole and config.option.numprocesses is None and not config.option.usepdb:
+        config.option.numprocesses = NUM_PROCESSES
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Where several processes share the tests, lets one marked `alone` have the machine to itself."""
+    if hasattr(item.config, "workerinput"):
+        with _turns(item.config).turn(alone=item.get_closest_marker("alone") is not None):
+            return (yield)
+    return (yield)
+
+
+@cache
+def _turns(config: pytest.Config) -> Turns:
+    from support.turns import Turns
+
+    turns = Turns(config._tmp_path_factory.getbasetemp().parent)  # type: ignore[attr-defined]
+    config.add_cleanup(turns.close)
+    return turns
 
 
 @pytest.fixture(autouse=True)

@@ -44,6 +44,7 @@ def test_numpy(tmp_path: Path, architecture: str, headroom: int) -> None:
     walk(NumpyModel(open_model_file(path), Execution(exact=True), rewind_headroom=headroom), seed=headroom)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(cera_native.availability() is not None, reason="the extension was not built")
 @pytest.mark.parametrize(("headroom", "quantisation", "threads"), [(1, "F32", 1), (9, "Q8_0", 2), (20, "Q4_K", 2)])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

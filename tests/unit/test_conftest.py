@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from support.turns import Turns
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
@@ -81,3 +86,29 @@ def test_it(model_path, name):
     assert outcome in printed
     for reason in ("'smollm2-135m' could not be fetched", "'qwen2.5-coder-0.5b' could not", "'gemma3-270m' has terms"):
         assert reason in printed
+
+
+def test_the_fast_suite_is_what_is_shared_between_processes(pytestconfig: pytest.Config) -> None:
+    addopts = pytestconfig.getini("addopts")
+    conftest = CONFTEST.read_text()
+    assert f'FAST_SUITE = "{addopts[addopts.index("-m") + 1]}"' in conftest
+
+
+def test_one_test_alone_waits_for_all_others_and_lets_none_in_meanwhile(tmp_path: Path) -> None:
+    order = []
+
+    def enter(name: str, alone: bool) -> None:
+        with closing(Turns(tmp_path)) as turns, turns.turn(alone=alone):
+            order.append(name)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = Turns(tmp_path), Turns(tmp_path)
+        with closing(first), closing(second), first.turn(alone=False), second.turn(alone=False):
+            ended = [pool.submit(enter, "alone", True)]
+            time.sleep(0.05)  # it has to reach the door
+            ended.append(pool.submit(enter, "later", False))
+            time.sleep(0.05)
+            order.append("both")
+        for each in ended:
+            each.result()
+    assert order == ["both", "alone", "later"]

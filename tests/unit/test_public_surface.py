@@ -120,6 +120,7 @@ def test_version_is_that_of_the_distribution() -> None:
     assert cera_core.__version__ == version("cera")
 
 
+@pytest.mark.alone
 def test_import_is_cheap_and_brings_nothing_heavy() -> None:
     code = (
         "import json, sys, time; start = time.perf_counter(); import cera_core; "

@@ -180,6 +180,7 @@ def test_clones_share_the_phrases():
     assert ids(clone, [5, 6]) == [7]
 
 
+@pytest.mark.alone
 def test_cost_of_a_token_does_not_grow_with_the_history():
     index = PhraseIndex([[1, 2, 3, 4, 2] * 20], 2, 32)
     assert growth(lambda: AhoCorasickDrafter(index), periodic) < 4

@@ -57,6 +57,7 @@ def test_help_imports_no_plugin_and_nothing_heavy(tmp_path: Path) -> None:
     assert process.stderr.strip() == ""
 
 
+@pytest.mark.alone
 def test_help_is_there_before_one_notices(cera_process: Callable[..., Any]) -> None:
     def seconds() -> float:
         start = time.perf_counter()

@@ -164,6 +164,7 @@ def test_a_long_text_without_a_long_space_is_cut_into_words() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["byte-level", "sentencepiece"])
+@pytest.mark.alone
 def test_a_very_long_word_takes_time_in_proportion(kind: str) -> None:
     """Merging by repeated search would take a thousand times as long for a word thirty times as long."""
     powers = ["a" * 2**exponent for exponent in range(8)]

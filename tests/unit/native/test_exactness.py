@@ -46,6 +46,7 @@ def test_rows_that_share_a_forward_change_nothing(model_file, weight_type):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 3])
 def test_chunks_of_the_prompt_and_threads_change_nothing(model_file, architecture, threads):
     path = model_file(architecture=architecture, rope_factors=architecture == "llama", tied=architecture != "llama")

@@ -145,6 +145,7 @@ def test_unusable_options_are_refused(options):
 
 @pytest.mark.parametrize("text", [constant_run, broken_run, periodic], ids=lambda text: text.__name__)
 @pytest.mark.parametrize("occurrence", OCCURRENCES[:2])
+@pytest.mark.alone
 def test_cost_of_a_token_does_not_grow_on_runs(occurrence, text):
     assert growth(lambda: SuffixAutomatonDrafter(1, occurrence), text) < 4
 
