@@ -41,7 +41,7 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     packages = {module.partition(".")[0] for tree in trees for module in imported_modules(tree)}
     packages -= {*sys.stdlib_module_names, "cera_core", *PLUGINS}
     distributions = packages_distributions()
-    packages -= {"llama_cpp"}  # the engine to compare with, imported by a process of its own where somebody has it
+    packages -= {"llama_cpp", "xllamacpp"}  # engines to compare with, which a process of its own imports where they are
     used = {canonical(distributions[package][0]) for package in packages}
     used -= {"pydantic-core"}  # pydantic's other half, which it pins
     used -= {"pytest"}  # imported by the suites of cera_core.testing when they are run, by it
