@@ -9,13 +9,24 @@
 namespace cera {
 namespace {
 
-// Far enough for the weights' way from memory to overlap with the arithmetic; without it the two times add up.
-constexpr int kPrefetchBlocks = 8;
+// Far enough for the weights' way from memory to overlap with the arithmetic; without it the two times add up. The
+// first cache has few places for lines on their way, too few to keep memory busy: they come to the second one first.
+constexpr int kBlocksToSecondCache = 32;
+constexpr int kBlocksToFirstCache = 8;
 
-template <int kBytes>
+// Bytes of a tile that `num_blocks` blocks take, whole runs.
+template <class Layout>
+constexpr int RunBytes(int num_blocks) {
+  return num_blocks / Layout::kRunBlocks * Layout::kRunBytes;
+}
+
+template <class Layout, int kBytes>
 CERA_INLINE void Prefetch(const uint8_t* p) {
 #pragma GCC unroll 8
-  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(p + i, 0, 3);
+  for (int i = 0; i < kBytes; i += 64) {
+    __builtin_prefetch(p + RunBytes<Layout>(kBlocksToSecondCache) + i, 0, 2);
+    __builtin_prefetch(p + RunBytes<Layout>(kBlocksToFirstCache) + i, 0, 3);
+  }
 }
 
 // The codes of one block as eight registers: register i has the weights 4i to 4i + 3 of each row.
@@ -177,15 +188,14 @@ __attribute__((noinline)) void MultiplyTile(const uint8_t* tile, int num_blocks,
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
   using Layout = TileLayout<Codes, Scales>;
-  constexpr int kAhead = kPrefetchBlocks / Layout::kRunBlocks * Layout::kRunBytes;
   Floats totals[kColumns];
 #pragma GCC unroll 8
   for (int j = 0; j < kColumns; ++j) totals[j] = Broadcast(0.0f);
   for (int block = 0; block < num_blocks; ++block) {
     const uint8_t* packed = tile + Layout::BlockCodes(block);
     const uint8_t* scales = tile + Layout::RunScales(block);
-    Prefetch<64>(scales + kAhead);
-    Prefetch<Codes::kBytes>(packed + kAhead);
+    Prefetch<Layout, Layout::kLine>(scales);
+    Prefetch<Layout, Codes::kBytes>(packed);
     Bytes codes[8];
     Unpack(Codes(), packed, codes);
     const TileScales<Scales> tile_scales(tile + Layout::Header(block), scales, Layout::Place(block));
