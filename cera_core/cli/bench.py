@@ -78,6 +78,10 @@ def bench(
     from cera_core.instruments.tasks import chosen_tasks, tasks_in  # noqa: PLC0415
 
     chosen = chosen_tasks(tasks_in(tasks), category or (), limit)
+    if html is not None:
+        from cera_core.instruments.report import check_report_can_be_written  # noqa: PLC0415
+
+        check_report_can_be_written(html)
     if against_python and against is None:
         raise InvalidInputError(
             "'--against-python' says where the engine of '--against' is. Add '--against llama.cpp'."

@@ -45,6 +45,10 @@ def explain(
     from cera_core.instruments.rounds import rounds_of  # noqa: PLC0415
 
     text = read_text(prompt, file)
+    if html is not None:
+        from cera_core.instruments.pages import check_page_can_be_written  # noqa: PLC0415
+
+        check_page_can_be_written(html)
     engine = load_engine(engine_flags, may_pull=pull, keeps_answers=True)
     session = engine.session()
     message = {"role": "user", "content": text.removesuffix("\n")}

@@ -17,6 +17,21 @@ https://jfly.uni-koeln.de/color/
 """
 
 
+def check_page_can_be_written(path: Path) -> None:
+    """Tries the place of a page before there is something to put on it; leaves everything as it is.
+
+    Raises:
+        InvalidInputError: It cannot be written.
+    """
+    was_there = path.exists()
+    try:
+        path.open("a", encoding="utf-8").close()
+        if not was_there:
+            path.unlink()
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Fills a template and writes the file.
 
@@ -27,7 +42,11 @@ def write_page(path: Path, template: str, **values: Any) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInputError(f"'{path}' cannot be written: {error.strerror}. Check the path.") from error
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(f"'{path}' cannot be written: {error.strerror}. Check the path.")
 
 
 def _template(name: str) -> Template:

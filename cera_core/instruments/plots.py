@@ -119,12 +119,21 @@ def _quarters(values: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def _figure(height: float) -> tuple[Any, Any]:
+def require_matplotlib() -> Any:
+    """Returns the class of a figure.
+
+    Raises:
+        PluginError: matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise PluginError("A page with plots needs matplotlib. Install it with: pip install 'cera[report]'") from error
-    figure = Figure(figsize=(8, height), layout="constrained")
+    return Figure
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    figure = require_matplotlib()(figsize=(8, height), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes

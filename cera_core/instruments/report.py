@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cera_core.instruments.pages import write_page
-from cera_core.instruments.plots import draw_acceptance, draw_round_costs, draw_speed_ups, draw_time_line
+from cera_core.instruments.pages import check_page_can_be_written, write_page
+from cera_core.instruments.plots import (
+    draw_acceptance,
+    draw_round_costs,
+    draw_speed_ups,
+    draw_time_line,
+    require_matplotlib,
+)
 from cera_core.instruments.summary import lines_of
 
 if TYPE_CHECKING:
@@ -21,6 +27,12 @@ class Plot:
 
     caption: str
     svg: str
+
+
+def check_report_can_be_written(path: Path) -> None:
+    """Raises what `write_report` would for the file, and for a matplotlib that is not there."""
+    require_matplotlib()
+    check_page_can_be_written(path)
 
 
 def write_report(path: Path, results: Sequence[Result], *, heading: str) -> None:

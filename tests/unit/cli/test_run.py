@@ -260,3 +260,16 @@ def test_an_empty_prompt_is_said_to_be_empty(cera: Callable[..., Any], tiny_mode
     assert outcome.err == (
         "Error: A prompt of at least one token is required, and there is none: nothing, or an empty text, was given.\n"
     )
+
+
+@pytest.mark.parametrize("command", ["explain", "bench"])
+def test_a_page_that_cannot_be_written_is_an_error_before_the_answer(
+    cera: Callable[..., Any], tiny_model: Path, command: str
+) -> None:
+    prompt = () if command == "bench" else (PROMPT,)
+    for page, reason in (("none/page.html", "No such file or directory"), (".", "Is a directory")):
+        outcome = cera(command, *prompt, "-m", tiny_model, "--html", page)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert outcome.err == f"Error: '{Path(page)}' cannot be written: {reason}. Check the path.\n"
+    assert cera("explain", PROMPT, "-m", tiny_model, "--html", "page.html", "--top-p", "3").status == 2
+    assert list(Path.cwd().iterdir()) == []
