@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -35,6 +36,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     can_share = config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput")
     if can_share and is_whole and config.option.numprocesses is None and not config.option.usepdb:
         config.option.numprocesses = NUM_PROCESSES
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector the thousands of tests there are, which it would look at again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
