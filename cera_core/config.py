@@ -125,7 +125,7 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     layer: Layer = {}
-    for file in _files(path or environ.get("CERA_CONFIG")):
+    for file in _files(path or environ.get("CERA_CONFIG") or None):
         layer |= file_layer(file)
     layer |= environment_layer(environ, setting_variables())
     layer |= layer_of(arguments or {}, _argument_origin)

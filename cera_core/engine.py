@@ -256,6 +256,11 @@ def create_drafter(name: str, **options: Any) -> Drafter:
     return drafter
 
 
+def _check_is_path(name: str, value: object) -> None:
+    if not isinstance(value, str | os.PathLike | None):
+        raise InvalidInputError(f"{name!r} takes a name or a path; it is a {type(value).__name__}.")
+
+
 def _check_context_length(config: Config, model: Model) -> None:
     """Raises for a context longer than the model's, in the words of the settings: a state knows only its own."""
     length, limit = config.context_length, model.config.max_seq_len
@@ -286,12 +291,14 @@ def _effective(
 ) -> Config:
     """Lays the arguments of `load` over the settings."""
     check_is_choice(drafter)
+    _check_is_path("model", model)
     if drafter_options and not isinstance(drafter, str):
         raise InvalidInputError(
             "'drafter_options' are for a drafter that is chosen by name; this call "
             f"{'turns drafting off' if drafter is None else 'brings its own drafter'}. Leave them out."
         )
     if not isinstance(config, Config):
+        _check_is_path("config", config)
         config = load_config(None if config is None else Path(config))
     arguments: dict[str, Any] = {}
     if model is not None:

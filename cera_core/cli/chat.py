@@ -108,7 +108,8 @@ def _next_message() -> str | None:
         InvalidInputError: It is no UTF-8.
     """
     try:
-        return _next_line()
+        line = _next_line()
+        return None if line is None else checked_argument(line, "A message")
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             f"A message must be UTF-8, but the byte 0x{error.object[error.start]:02x} is not. Convert it."

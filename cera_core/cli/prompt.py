@@ -41,7 +41,7 @@ def checked_argument(text: str, subject: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        decode(os.fsencode(text), subject)
+        return decode(os.fsencode(text), subject)
     return text
 
 

@@ -135,7 +135,10 @@ def _workspace(folder: Path) -> Iterator[Path]:
         _remove_stale_workspaces(folder)
         workspace = Path(tempfile.mkdtemp(prefix=WORKSPACE_PREFIX, dir=folder))
     except OSError as error:
-        raise DownloadError(f"Models are kept in {str(folder)!r}, which cannot be written: {error}.") from error
+        raise DownloadError(
+            f"Models are kept in {str(folder)!r}, which cannot be written: {error.strerror}. Set CERA_CACHE_DIR to "
+            "another folder."
+        ) from error
     try:
         yield workspace
     finally:

@@ -97,10 +97,13 @@ class ModelTokenizer:
         """Turns ids into text; bytes that are no UTF-8 become U+FFFD, control tokens nothing.
 
         Raises:
-            InvalidInputError: An id is outside the vocabulary.
+            InvalidInputError: An id is no integer or outside the vocabulary.
         """
         decoder = self.stream_decoder()
-        return "".join([*map(decoder.push, token_ids), decoder.flush()])
+        try:
+            return "".join([*map(decoder.push, token_ids), decoder.flush()])
+        except TypeError as error:
+            raise InvalidInputError(f"A sequence of token ids is required, found {token_ids!r:.80}.") from error
 
     def token_bytes(self, token_id: int) -> bytes:
         """Returns what a token adds to the text: nothing for a control token.

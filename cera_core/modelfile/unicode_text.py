@@ -21,8 +21,10 @@ def require_unicode(text: str, subject: str = "Text", where: str = "") -> None:
         where: Is said after the position.
 
     Raises:
-        InvalidInputError: There is half a surrogate pair in it.
+        InvalidInputError: It is no text, or there is half a surrogate pair in it.
     """
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{subject} must be a str, found {type(text).__name__}.")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -69,9 +69,9 @@ class Context:
         Raises:
             InvalidInputError: There are fewer tokens than that.
         """
-        if not 0 <= length <= len(self.history):
+        if not isinstance(length, Integral) or not 0 <= length <= len(self.history):
             raise InvalidInputError(
-                f"'truncate' needs a length from 0 to the {len(self.history)} tokens there are; it is {length}."
+                f"'truncate' needs a length from 0 to the {len(self.history)} tokens there are; it is {length!r:.80}."
             )
         if length < len(self.history):
             self.history.truncate(length)

@@ -111,6 +111,11 @@ def test_an_explicit_file_takes_the_place_of_the_nearest(write_project: Write, t
     assert (config.backend, config.drafter) == ("auto", "explicit")
 
 
+def test_an_empty_variable_names_no_file(write_project: Write) -> None:
+    write_project('backend = "nearest"')
+    assert load_config(environ={"CERA_CONFIG": ""}).backend == "nearest"
+
+
 @pytest.mark.usefixtures("project")
 def test_an_explicit_file_must_exist() -> None:
     with pytest.raises(ConfigError, match=r"'missing.toml' cannot be read: No such file"):

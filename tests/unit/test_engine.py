@@ -123,6 +123,11 @@ class TestLoad:
         with pytest.raises(ConfigError, match=r"^'context_length' must be at most 512, .* 513 \(argument"):
             cera_core.load(tiny, context_length=513)
 
+    @pytest.mark.parametrize(("name", "arguments"), [("model", {"model": 3}), ("config", {"config": 3})])
+    def test_what_is_neither_a_name_nor_a_path_is_refused(self, name: str, arguments: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInputError, match=f"^'{name}' takes a name or a path; it is a int"):
+            cera_core.load(**arguments)
+
     def test_an_unknown_option_is_answered_with_a_near_one(self, tiny: Path) -> None:
         with pytest.raises(ConfigError, match=r"'generation.max_token' .*Did you mean 'max_tokens'\?"):
             cera_core.load(tiny, max_token=3)

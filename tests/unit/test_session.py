@@ -187,6 +187,14 @@ def test_context_is_filled_to_the_last_token(num_left: int) -> None:
     assert_consistent(session)
 
 
+@pytest.mark.parametrize("length", [-1, 1.0, "x", None, len(PROMPT) + 1], ids=repr)
+def test_a_length_that_is_none_of_the_history_is_refused(length: Any) -> None:
+    session = session_of()
+    with pytest.raises(InvalidInputError, match=r"^'truncate' needs a length from 0 to the 16 tokens there are; it is"):
+        session.truncate(length)
+    assert session.token_ids == PROMPT
+
+
 def test_truncate_then_generate_equals_a_fresh_session() -> None:
     session = session_of()
     session.generate(drafter=oracle(), **FIXED)

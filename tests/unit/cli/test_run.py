@@ -273,3 +273,10 @@ def test_a_page_that_cannot_be_written_is_an_error_before_the_answer(
         assert outcome.err == f"Error: '{Path(page)}' cannot be written: {reason}. Check the path.\n"
     assert cera("explain", PROMPT, "-m", tiny_model, "--html", "page.html", "--top-p", "3").status == 2
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_arguments_are_utf_8_whatever_the_locale(cera_process: Callable[..., Any], tiny_model: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    outcome = cera_process("tokenize", "h\N{LATIN SMALL LETTER E WITH ACUTE}", "-m", str(tiny_model), "--json", **plain)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == cera_process("tokenize", "h\u00e9", "-m", str(tiny_model), "--json").out

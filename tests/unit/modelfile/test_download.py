@@ -151,7 +151,7 @@ def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path) -> No
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(DownloadError, match=r"Models are kept in .*taken', which cannot be written"):
+    with pytest.raises(DownloadError, match=r"kept in .*taken', which cannot be written: \w.*\. Set CERA_CACHE_DIR"):
         fetch(tmp_path / "taken" / "file", Fake())
 
 

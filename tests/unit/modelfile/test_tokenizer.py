@@ -82,6 +82,15 @@ def test_half_a_surrogate_pair_is_an_error_that_says_where(tokenizer: ModelToken
         tokenizer.encode(text)
 
 
+def test_what_is_no_text_or_no_ids_is_refused(tokenizer: ModelTokenizer) -> None:
+    for text, found in ((None, "NoneType"), (b"a", "bytes")):
+        with pytest.raises(InvalidInputError, match=f"^Text must be a str, found {found}."):
+            tokenizer.encode(text)  # type: ignore[arg-type]
+    for ids in (5, ["a"], [1.0]):
+        with pytest.raises(InvalidInputError, match=r"^A sequence of token ids is required, found"):
+            tokenizer.decode(ids)  # type: ignore[arg-type]
+
+
 def test_empty_text_has_no_tokens_but_bos() -> None:
     assert load_tokenizer(byte_level_file()).encode("") == []
     assert load_tokenizer(byte_level_file(add_bos_token=True)).encode("") == [END_OF_TEXT_ID]
