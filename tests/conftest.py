@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEVELOPERS_ENVIRONMENT = dict(os.environ)
 KEPT_VARIABLES = ("CERA_CACHE_DIR", "CERA_NATIVE_ISA", "CERA_REQUIRE_", "CERA_TEST_")
 REQUIRED_MODEL = "smollm2-135m"
-FAST_SUITE = "not bench and not model and not install"  # as in pyproject.toml
+FAST_SUITE = "not bench and not model and not install and not hosts"  # as in pyproject.toml
 NUM_PROCESSES = 2
 
 settings.register_profile("cera", deadline=None)  # else a busy machine fails a test; each has a time limit anyway
