@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,10 @@ MIN_ANSWER_WORDS = 5
 
 class StageError(Exception):
     """A stage did not give what it must."""
+
+
+class StageSkippedError(Exception):
+    """A stage needs what is not on this machine and cannot be fetched in the time there is."""
 
 
 @dataclass
@@ -43,6 +48,9 @@ class Checks:
         try:
             action()
             outcome = "ran"
+        except StageSkippedError as reason:
+            print(f"{name}: skipped, as {reason}", flush=True)
+            outcome = "skipped"
         except (StageError, OSError, subprocess.SubprocessError) as error:
             print(f"{name}: {error}", flush=True)
             outcome = "failed"
@@ -54,10 +62,11 @@ class Checks:
         """Prints one line a stage; returns the exit code."""
         print()
         for name, outcome, seconds in self.results:
-            print(f"{outcome:<6}  {seconds:7.1f} s  {name}")
-        num_failed = sum(outcome == "failed" for _, outcome, _ in self.results)
-        print(f"{len(self.results)} stages, {num_failed} failed, {sum(row[2] for row in self.results):.0f} s")
-        return 1 if num_failed else 0
+            print(f"{outcome:<7}  {seconds:7.1f} s  {name}")
+        count = Counter(outcome for _, outcome, _ in self.results)
+        seconds = sum(row[2] for row in self.results)
+        print(f"{len(self.results)} stages, {count['failed']} failed, {count['skipped']} skipped, {seconds:.0f} s")
+        return 1 if count["failed"] else 0
 
     def clean_copy(self, name: str) -> Path:
         """Copies the project without anything that is built, cached or installed."""
@@ -150,6 +159,27 @@ def real_models(checks: Checks) -> None:
     run([checks.tool("pytest"), "-q", "-m", "model"], variables={"CERA_REQUIRE_MODELS": "1"})
 
 
+def other_engines(checks: Checks) -> None:
+    """Tests inside and over other engines, of the Pythons that `CERA_HOSTS_PYTHON` names, or of the one that runs this.
+
+    Their packages are added behind those of the environment with the tools.
+    """
+    pythons = os.environ.get("CERA_HOSTS_PYTHON", sys.executable).split(os.pathsep)
+    names = "('llama_cpp', 'transformers')"
+    found = (
+        f"import importlib.util as u, sysconfig as s; any(map(u.find_spec, {names})) and print(s.get_path('purelib'))"
+    )
+    folders = [run([python, "-c", found]).strip() for python in pythons]
+    if not any(folders):
+        raise StageSkippedError(
+            f"neither llama-cpp-python nor transformers is installed for {', '.join(pythons)}; CERA_HOSTS_PYTHON may "
+            "name a Python that has one"
+        )
+    own = run([checks.tool("python"), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
+    Path(own, "other-engines.pth").write_text("\n".join(folders) + "\n")
+    run([checks.tool("pytest"), "-q", "-m", "hosts", "tests/hosts"])
+
+
 def main() -> int:
     """Runs all stages."""
     with tempfile.TemporaryDirectory(prefix="cera-ci-") as scratch:
@@ -172,6 +202,7 @@ def main() -> int:
             "native: ARM": native.arm,
             "real models": lambda: real_models(checks),
             "documentation and packaging": lambda: run([checks.tool("pytest"), "-q", "-m", "install"]),
+            "other engines": lambda: other_engines(checks),
         }
         for name, action in stages.items():
             checks.stage(name, action)

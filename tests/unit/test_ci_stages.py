@@ -34,3 +34,18 @@ def test_settings_are_hidden_but_for_where_models_are(stages: ModuleType, monkey
     assert environment["CERA_REQUIRE_MODELS"] == "1"
     assert not {"CERA_BACKEND", "PYTHONPATH"} & environment.keys()
     assert stages.environment({"CERA_CACHE_DIR": "own"})["CERA_CACHE_DIR"] == "own"
+
+
+def test_a_stage_that_is_skipped_says_why(
+    stages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stages, "run", lambda command, **settings: "\n")
+    monkeypatch.setenv("CERA_HOSTS_PYTHON", "some-python")
+    checks = stages.Checks(tmp_path)
+    checks.stage("other engines", lambda: stages.other_engines(checks))
+    assert checks.summary() == 0
+    written = capsys.readouterr().out
+    assert (
+        "other engines: skipped, as neither llama-cpp-python nor transformers is installed for some-python" in written
+    )
+    assert "1 stages, 0 failed, 1 skipped" in written
