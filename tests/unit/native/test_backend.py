@@ -20,6 +20,8 @@ from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
 
+pytestmark = pytest.mark.alone  # its threads wait for one another, and spin
+
 import cera_native  # noqa: E402
 from cera_native import _native  # noqa: E402
 

@@ -14,6 +14,8 @@ from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
 
+pytestmark = pytest.mark.alone  # its threads wait for one another, and spin
+
 
 @pytest.fixture(scope="module", params=["Q4_K", "F32"])
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:

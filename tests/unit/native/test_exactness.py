@@ -20,6 +20,8 @@ from support.tiny_gguf import write_tiny_gguf
 
 skip_without_extension()
 
+pytestmark = pytest.mark.alone  # its threads wait for one another, and spin
+
 from cera_native import _native  # noqa: E402
 
 NUM_TOKENS = 300  # more than a chunk of the cache, 256
@@ -46,7 +48,6 @@ def test_rows_that_share_a_forward_change_nothing(model_file, weight_type):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 3])
 def test_chunks_of_the_prompt_and_threads_change_nothing(model_file, architecture, threads):
     path = model_file(architecture=architecture, rope_factors=architecture == "llama", tied=architecture != "llama")
