@@ -1,6 +1,6 @@
 """Prints what the native backend costs: t(n) for n rows at two depths, prefill, load time and peak memory.
 
-    python tests/bench/bench_native.py MODEL.gguf ... [--shape-1b Q4_0 Q8_0 Q4_K]
+    python tests/bench/bench_native.py MODEL.gguf ... [--shape-1b Q4_0 Q8_0 Q4_K lfm2:Q4_0 qwen3moe:Q4_0]
         [--ik-python PYTHON] [--llama-python PYTHON]
 
 With `--ik-python` and `--llama-python`, the Pythons of environments where `ik-llama-cpp-python` and `llama-cpp-python`
@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 DEPTHS = (64, 1024)
@@ -147,20 +148,42 @@ def middle(values: Sequence[float], state: str) -> float:
     return min(values) if state == LEAST else statistics.median(values)
 
 
-def write_1b_shape(directory: Path, quantisation: str) -> Path:
-    """Writes a file with the shape of Llama-3.2-1B and seeded random weights, types mixed as llama.cpp's tool does.
+SHAPES: dict[str, dict[str, Any]] = {
+    "llama": {
+        "vocab_size": 128_256, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 8, "feed_forward_size": 8192,
+        "rope_freq_base": 500_000.0, "rope_factors": True,
+    },
+    "lfm2": {
+        "vocab_size": 65_536, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 8, "feed_forward_size": 8192,
+        "rope_freq_base": 1_000_000.0,
+    },
+    "qwen3moe": {
+        "vocab_size": 65_536, "hidden_size": 1536, "num_heads": 24, "num_kv_heads": 4, "feed_forward_size": 4096,
+        "head_dim": 64, "rope_freq_base": 1_000_000.0,
+    },
+}  # fmt: skip
+"""Shapes of about a billion weights in 16 layers: Llama-3.2-1B; LFM2-1.2B, with eight short convolutions; six experts
+of 2,048, of which two are chosen."""
+
+
+def write_1b_shape(directory: Path, kind: str) -> Path:
+    """Writes a file with seeded random weights, types mixed as llama.cpp's tool does.
 
     The embedding, which is the head too, is Q6_K in 4-bit files; `Q4_K` is the mixture called Q4_K_M.
+
+    Args:
+        directory: Where to write.
+        kind: A type of weights, for the shape of Llama, or ARCHITECTURE:TYPE.
     """
     sys.path.insert(0, str(TESTS))
     from support.tiny_gguf import write_tiny_gguf
 
-    path = directory / f"1b-{quantisation}.gguf"
+    architecture, quantisation = kind.split(":") if ":" in kind else ("llama", kind)
+    path = directory / f"1b-{architecture}-{quantisation}.gguf"
     if not path.exists():
         write_tiny_gguf(
-            path, quantisation=quantisation, quantisation_of=mixture(quantisation), vocab_size=128_256, num_layers=16,
-            hidden_size=2048, num_heads=32, num_kv_heads=8, feed_forward_size=8192, context_length=4096,
-            rope_freq_base=500_000.0, rope_factors=True,
+            path, architecture=architecture, quantisation=quantisation, quantisation_of=mixture(quantisation),
+            num_layers=16, context_length=4096, **SHAPES[architecture],
         )  # fmt: skip
     return path
 
@@ -182,7 +205,7 @@ def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--shape-1b", nargs="*", default=[], metavar="TYPE")
+    parser.add_argument("--shape-1b", nargs="*", default=[], metavar="[ARCHITECTURE:]TYPE")
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()), help="for the files it writes")
     parser.add_argument("--ik-python")
     parser.add_argument("--llama-python")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -20,12 +21,16 @@ def context_parameters(api: ModuleType, threads: int) -> Any:
 
 
 class LlamaSession:
-    """One sequence in a context; `remove(length)` drops what lies behind a length."""
+    """One sequence in a context; `remove(length)` drops what lies behind a length, and says whether it could.
 
-    def __init__(self, api: ModuleType, context: Any, remove: Callable[[int], object]) -> None:
+    Where it cannot, as with short convolutions, the state that was there is put back.
+    """
+
+    def __init__(self, api: ModuleType, context: Any, remove: Callable[[int], bool]) -> None:
         self._api, self._context, self._remove = api, context, remove
         self._batch = api.llama_batch_init(CHUNK, 0, 1)
         self._length = 0
+        self._kept = b""  # the state at the length it was last cut to
 
     def run(self, num_tokens: int, *, all_rows: bool) -> None:
         batch = self._batch
@@ -40,5 +45,12 @@ class LlamaSession:
         self._length += num_tokens
 
     def cut(self, length: int) -> None:
-        self._remove(length)
+        if length == self._length:
+            size = self._api.llama_state_seq_get_size(self._context, 0)
+            kept = (ctypes.c_uint8 * size)()
+            self._kept = bytes(kept[: self._api.llama_state_seq_get_data(self._context, kept, size, 0)])
+        elif not self._remove(length):
+            self._remove(0)
+            kept = (ctypes.c_uint8 * len(self._kept)).from_buffer_copy(self._kept)
+            self._api.llama_state_seq_set_data(self._context, kept, len(self._kept), 0)
         self._length = min(self._length, length)

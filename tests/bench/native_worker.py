@@ -28,6 +28,8 @@ class Native:
         (self._model.forward_all if all_rows else self._model.forward)(ids, self._state)
 
     def cut(self, length: int) -> None:
+        if length == 0:  # a state with short convolutions does not go back that far
+            self._state = self._model.new_state(2048)
         self._model.truncate(self._state, min(length, self._state.seq_len))
 
 
