@@ -35,8 +35,8 @@ class NativeOptions(PluginOptions):
         default=64,
         ge=1,
         le=65536,
-        description="By how many tokens a state can go back where a model has short convolutions; drafts are no longer "
-        "than that. Other models go back all the way.",
+        description="By how many tokens a state can go back where a model has short convolutions or sliding windows; "
+        "drafts are no longer than that. Other models go back all the way.",
     )
 
 

@@ -117,7 +117,9 @@ void Model::Forward(State& state, const int32_t* ids, int num_ids, bool all_rows
     }
   });
   state.length = length + num_ids;
-  if (has_convolution_) state.oldest = std::max(state.oldest, state.length - shape_.rewind_headroom);
+  const int oldest = std::max(state.oldest, state.length - shape_.rewind_headroom);
+  state.cache.Forget(oldest);
+  state.oldest = has_convolution_ ? oldest : std::max(state.oldest, state.cache.oldest());
 }
 
 }  // namespace cera

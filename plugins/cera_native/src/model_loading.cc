@@ -93,7 +93,7 @@ Model::Model(const ModelShape& shape, const Kernels& kernels, int num_threads, b
     : id_(++num_models),
       shape_(shape),
       kernels_(kernels),
-      cache_shape_{{}, shape.head_dim, half_cache},
+      cache_shape_{{}, {}, shape.head_dim, half_cache},
       pool_(num_threads) {
   Require(IsSize(shape.hidden_size) && IsSize(shape.vocab_size), "its sizes must be positive");
   Require(IsSize(shape.head_dim) && shape.head_dim <= kMostHeadDim && shape.head_dim % 2 == 0,
@@ -133,6 +133,7 @@ void Model::AddLayer(int num_heads, int num_kv_heads, int feed_forward_size, Rot
   layer.rotary = std::move(rotary);
   layers_.push_back(std::move(layer));
   cache_shape_.num_kv_heads.push_back(num_kv_heads);
+  cache_shape_.windows.push_back(num_kv_heads > 0 ? window : 0);
   has_convolution_ = has_convolution_ || num_kv_heads == 0;
 }
 
