@@ -14,6 +14,7 @@ from pydantic import Field
 
 from cera_core.errors import PluginError
 from cera_core.hookspecs import hookimpl
+from cera_core.modelfile.hyperparameters import unsupported
 from cera_core.specs import ModelSpec, PluginOptions
 
 if TYPE_CHECKING:
@@ -60,6 +61,21 @@ def load(model_file: ModelFile, options: LlamaCppOptions) -> Model:
     return load_model(model_file, options)
 
 
+def check_file(model_file: ModelFile) -> None:
+    """Raises for a file that llama.cpp would refuse, as far as that shows without its weights.
+
+    Raises:
+        UnsupportedModelError: llama.cpp does not know the architecture, or is not there to be asked.
+    """
+    problem = f"the architecture must be one that llama.cpp knows, found {model_file.architecture!r}"
+    if availability() is not None:
+        raise unsupported(model_file, f"{problem}, and {availability()}")
+    from cera_llama_cpp.backend import knows  # noqa: PLC0415
+
+    if not knows(model_file):
+        raise unsupported(model_file, f"{problem}. Install a newer llama-cpp-python.")
+
+
 @hookimpl
 def cera_register_models(register: Callable[[ModelSpec], None]) -> None:
     """Registers the backend, which `auto` takes only where there is no other."""
@@ -70,6 +86,7 @@ def cera_register_models(register: Callable[[ModelSpec], None]) -> None:
             options=LlamaCppOptions,
             load=load,
             availability=availability,
+            check_file=check_file,
             priority=0,
         )
     )

@@ -33,10 +33,7 @@ class Weights:
     """A model of llama.cpp; freed when the last state and the model that use it are gone."""
 
     def __init__(self, model_file: ModelFile) -> None:
-        # The binding prints what llama.cpp logs, all of it unless this is set: a page for each model and context.
-        logging.getLogger("llama-cpp-python").setLevel(logging.CRITICAL)
-        api.llama_backend_init()
-        self.model = api.llama_model_load_from_file(str(model_file.path).encode(), _on_processors())
+        self.model = _loaded(model_file)
         if not self.model:
             raise ModelFileError(
                 f"'{model_file.path}': llama.cpp {api.__version__} cannot load the architecture "
@@ -48,10 +45,23 @@ class Weights:
         weakref.finalize(self, api.llama_model_free, self.model)
 
 
-def _on_processors() -> Any:
+def _loaded(model_file: ModelFile, *, vocab_only: bool = False) -> Any:
+    """Returns a model of llama.cpp, on the processors; a null pointer if it refuses the file."""
+    # The binding prints what llama.cpp logs, all of it unless this is set: a page for each model and context.
+    logging.getLogger("llama-cpp-python").setLevel(logging.CRITICAL)
+    api.llama_backend_init()
     parameters = api.llama_model_default_params()
     parameters.n_gpu_layers = 0
-    return parameters
+    parameters.vocab_only = vocab_only
+    return api.llama_model_load_from_file(str(model_file.path).encode(), parameters)
+
+
+def knows(model_file: ModelFile) -> bool:
+    """Says whether llama.cpp knows a file's architecture and vocabulary; reads no weights."""
+    model = _loaded(model_file, vocab_only=True)
+    if model:
+        api.llama_model_free(model)
+    return bool(model)
 
 
 class LlamaCppState(InferenceState):

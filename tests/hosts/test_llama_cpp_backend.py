@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import cera_core
-from cera_core.errors import ModelFileError
+import cera_llama_cpp
+from cera_core.errors import ModelFileError, UnsupportedModelError
 from cera_core.model import Model
+from cera_core.modelfile.gguf import open_model_file
 from cera_core.testing import ModelSuite
 from support.hosts import skip_without
 from support.tiny_blocks import ARCHITECTURES
@@ -55,6 +57,15 @@ def test_a_model_with_convolutions_decodes_plainly(tmp_path: Path) -> None:
     engine = cera_core.load(file, backend="llama-cpp", max_tokens=10, ignore_eos=True)
     stats = engine.generate("the text of the text of the text").stats
     assert (stats.num_rounds, stats.num_plain_steps) == (0, 10)
+
+
+def test_an_architecture_that_llama_cpp_does_not_know_is_said_before_loading(tmp_path: Path) -> None:
+    file = tmp_path / "other.gguf"
+    file.write_bytes(write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes().replace(b"llama", b"lxama"))
+    with open_model_file(file) as model_file, pytest.raises(UnsupportedModelError, match="found 'lxama'"):
+        cera_llama_cpp.check_file(model_file)
+    with open_model_file(tmp_path / "tiny.gguf") as model_file:
+        cera_llama_cpp.check_file(model_file)
 
 
 def test_a_file_that_llama_cpp_refuses_is_named(tmp_path: Path) -> None:

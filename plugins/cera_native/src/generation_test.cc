@@ -13,7 +13,7 @@
 namespace cera {
 namespace {
 
-constexpr uint64_t kExpectedFingerprint = 0x234621bd26d01bde;
+constexpr uint64_t kExpectedFingerprint = 0x5268615b3a537d72;
 
 constexpr int kMostTokens = 300;
 constexpr int kLongPrompt = 250;  // the text then grows past a chunk of the cache, 256
@@ -23,6 +23,8 @@ constexpr int kNumDrafted = 5;
 
 const TinyShape kWide = {256, 64, 4, 2, 256, 96, 2, false, true, true, true};
 const TinyShape kNarrow = {96, 24, 4, 1, 160, 61, 2, true, false, false, false};
+
+const TinyShape kMixed = {96, 24, 4, 2, 96, 61, 4, true, false, true, false, 40, 3, 5};  // all that is not dense
 
 const FileFormat& FormatNamed(const std::string& name) {
   return *std::find_if(FileFormats().begin(), FileFormats().end(), [&](const FileFormat& f) { return f.name == name; });
@@ -165,6 +167,28 @@ void ExpectError(const char* python_class, const std::string& what, Action actio
   Fail(what + " is no error");
 }
 
+// Layers with a window give back what no query sees: memory stays, and going back further is refused.
+void TestForgetting() {
+  TinyShape shape = kNarrow;
+  shape.window = 40;
+  const auto model = MakeTinyModel(shape, FormatNamed("Q8_0"), *AvailableKernels().front(), 2, true);
+  const auto state = model->NewState(2000);
+  const std::vector<int32_t> ids = Prompt(1500, shape.vocab);
+  std::vector<float> row(static_cast<size_t>(shape.vocab));
+  size_t most_bytes = 0;
+  for (int start = 0; start < 1500; start += 50) {
+    model->Forward(*state, ids.data() + start, 50, false, row.data());
+    most_bytes = std::max(most_bytes, state->cache.num_bytes());
+  }
+  const auto short_state = model->NewState(2000);
+  model->Forward(*short_state, ids.data(), 1, false, row.data());
+  if (most_bytes > 3 * short_state->cache.num_bytes()) Fail("a window does not bound the cache");
+  if (state->oldest == 0 || state->oldest > 1500 - model->shape().rewind_headroom) Fail("a state forgets too much");
+  ExpectError("RewindError", "a cut before what is held", [&] { model->Truncate(*state, state->oldest - 1); });
+  model->Truncate(*state, state->oldest);
+  model->Forward(*state, ids.data() + state->length, 1, false, row.data());
+}
+
 void TestRefusals() {
   const FileFormat& format = FileFormats()[0];
   const auto model = MakeTinyModel(kNarrow, format, kPlainKernels, 1, true);
@@ -204,6 +228,14 @@ int main() {
   TestGeneration(kWide, FormatNamed("Q4_0"), true, kLongPrompt, &fingerprint);
   TestGeneration(kNarrow, FormatNamed("Q8_0"), false, kLongPrompt, &fingerprint);
   TestGeneration(kNarrow, FormatNamed("F32"), false, kShortPrompt, &fingerprint);
+  TestGeneration(kMixed, FormatNamed("Q8_0"), true, kLongPrompt, &fingerprint);
+  TestGeneration(kMixed, FormatNamed("F16"), false, kShortPrompt, &fingerprint);
+  for (int num_taps : {2, 4}) {
+    TinyShape shape = kMixed;
+    shape.num_taps = num_taps;
+    TestGeneration(shape, FormatNamed("Q4_0"), true, kShortPrompt, &fingerprint);
+  }
+  TestForgetting();
   TestSessionsAtOnce();
   TestDamage(&fingerprint);
   TestRefusals();

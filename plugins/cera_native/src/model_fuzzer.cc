@@ -72,6 +72,9 @@ TinyShape ShapeFrom(Input* input) {
                      (flags & 2) != 0,
                      (flags & 4) != 0,
                      (flags & 8) != 0};
+  if (flags & 16) shape.window = 7;
+  if (flags & 32) shape.num_taps = 3;
+  if (flags & 64) shape.num_experts = 4;
   return shape;
 }
 
@@ -107,15 +110,17 @@ std::unique_ptr<Model> LoadModel(Input* input) {
   const ModelShape sizes = {input->Size(shape.hidden), input->Size(shape.head_dim), input->Size(shape.vocab), 1e-5f};
   auto model = std::make_unique<Model>(sizes, kernels, 1 + input->Byte() % 2, input->Byte() % 2 == 0);
   for (int i = 0; i < shape.num_layers; ++i) {
-    Rotary rotary = RotaryOf(shape);
-    rotary.frequencies.resize(
-        static_cast<size_t>(std::clamp<int64_t>(input->Distorted(shape.head_dim / 2), 0, 1 << 17)));
+    const bool convolves = shape.has_convolution(i);
+    Rotary rotary = convolves ? Rotary() : RotaryOf(shape);
+    rotary.frequencies.resize(static_cast<size_t>(
+        std::clamp<int64_t>(input->Distorted(static_cast<int64_t>(rotary.frequencies.size())), 0, 1 << 17)));
     if (!rotary.frequencies.empty() && input->Byte() >= 250) {
       const int64_t bits = input->Number();
       memcpy(rotary.frequencies.data(), &bits, sizeof(bits));
     }
-    model->AddLayer(input->Size(shape.num_heads), input->Size(shape.num_kv_heads), input->Size(shape.feed_forward),
-                    std::move(rotary));
+    model->AddLayer(input->Size(shape.num_heads), input->Size(convolves ? 0 : shape.num_kv_heads),
+                    input->Size(shape.feed_forward), std::move(rotary), input->Size(shape.window));
+    if (shape.num_experts > 0) model->AddExperts(input->Size(shape.num_experts), input->Size(2), i % 2 == 0);
   }
   for (const TensorSpec& tensor : TensorsOf(shape)) SetTensor(input, tensor, format, model.get());
   model->Finish();
