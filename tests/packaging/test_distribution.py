@@ -133,6 +133,7 @@ class TestInstalled:
         rows = json.loads(installed.run("cera", "plugins", "--json", cwd=tmp_path).stdout)
         status = {row["name"]: row["status"] for row in rows}
         assert status.pop("native") == "unavailable"
+        assert status.pop("llama-cpp") == "unavailable", "its binding comes with an extra"
         assert set(status.values()) == {"available"}
         assert {"prompt-lookup", "suffix-automaton", "aho-corasick", "corpus", "numpy"} <= set(status)
         (native,) = (row for row in rows if row["name"] == "native")
