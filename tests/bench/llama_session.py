@@ -45,7 +45,7 @@ class LlamaSession:
         self._length += num_tokens
 
     def cut(self, length: int) -> None:
-        if length == self._length:
+        if length == self._length and hasattr(self._api, "llama_state_seq_get_size"):  # the fork has it not
             size = self._api.llama_state_seq_get_size(self._context, 0)
             kept = (ctypes.c_uint8 * size)()
             self._kept = bytes(kept[: self._api.llama_state_seq_get_data(self._context, kept, size, 0)])
