@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 class CeraDraftModel(LlamaDraftModel):  # type: ignore[misc]
     """Guesses with a drafter of cera.
 
-    Llama(model_path=..., draft_model=CeraDraftModel("auto"))
+    vocab_size = Llama(path, vocab_only=True).n_vocab()
+    Llama(path, draft_model=CeraDraftModel("auto", vocab_size))
 
     Args:
         drafter: A drafter, or the name of one that is installed.
+        vocab_size: Number of token ids of the model: llama.cpp fails on any other, and does not say how many there are.
         max_draft_tokens: The most tokens to guess a round. The host verifies all of them, whatever that costs.
         **options: Of the drafter, where it is given by name.
 
@@ -30,9 +32,9 @@ class CeraDraftModel(LlamaDraftModel):  # type: ignore[misc]
         hosted: Asks the drafter; its `guard` counts faults.
     """
 
-    def __init__(self, drafter: str | Drafter = "auto", max_draft_tokens: int = 4, **options: Any) -> None:
+    def __init__(self, drafter: str | Drafter, vocab_size: int, max_draft_tokens: int = 4, **options: Any) -> None:
         made = create_drafter(drafter, **options) if isinstance(drafter, str) else drafter
-        self.hosted = HostedDrafter(made, max_draft_tokens=max_draft_tokens)
+        self.hosted = HostedDrafter(made, vocab_size, max_draft_tokens)
 
     def __call__(self, input_ids: NDArray[np.intc], /, **kwargs: Any) -> NDArray[np.intc]:
         """Returns the guess for what follows the ids; empty for none."""

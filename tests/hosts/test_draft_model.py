@@ -17,6 +17,9 @@ skip_without("llama_cpp")
 pytestmark = pytest.mark.hosts
 
 
+VOCAB_SIZE = 320
+
+
 class RaisingDrafter(Drafter):
     def draft(self, tokens: Sequence[int], max_k: int) -> Sequence[int]:
         raise RuntimeError("no")
@@ -27,7 +30,7 @@ class RaisingDrafter(Drafter):
 
 class TooMuch(RaisingDrafter):
     def draft(self, tokens: Sequence[int], max_k: int) -> Sequence[int]:
-        return [2**40] * (max_k + 5)
+        return [VOCAB_SIZE] * (max_k + 5)  # the first id that there is not
 
     def clone(self) -> TooMuch:
         return TooMuch()
@@ -50,7 +53,7 @@ def answer(file: Path, draft_model: Any = None, num_tokens: int = 60) -> list[in
 def test_the_text_is_the_one_without_drafts(file: Path, name: str) -> None:
     from cera_llama_cpp.draft_model import CeraDraftModel
 
-    draft_model = CeraDraftModel(name, max_draft_tokens=5)
+    draft_model = CeraDraftModel(name, VOCAB_SIZE, max_draft_tokens=5)
     guesses: list[list[int]] = []
     draft = draft_model.hosted.draft
     draft_model.hosted.draft = lambda ids: guesses.append(draft(ids)) or guesses[-1]
@@ -63,7 +66,7 @@ def test_the_text_is_the_one_without_drafts(file: Path, name: str) -> None:
 def test_one_draft_model_serves_several_answers(file: Path) -> None:
     from cera_llama_cpp.draft_model import CeraDraftModel
 
-    draft_model = CeraDraftModel("suffix-automaton", max_draft_tokens=5)
+    draft_model = CeraDraftModel("suffix-automaton", VOCAB_SIZE, max_draft_tokens=5)
     assert [answer(file, draft_model), answer(file, draft_model)] == [answer(file)] * 2
 
 
@@ -71,6 +74,6 @@ def test_one_draft_model_serves_several_answers(file: Path) -> None:
 def test_a_drafter_that_fails_costs_its_guess_only(file: Path, drafter: Drafter) -> None:
     from cera_llama_cpp.draft_model import CeraDraftModel
 
-    draft_model = CeraDraftModel(drafter)
+    draft_model = CeraDraftModel(drafter, VOCAB_SIZE)
     assert answer(file, draft_model, 10) == answer(file, None, 10)
     assert draft_model.hosted.guard.is_quarantined

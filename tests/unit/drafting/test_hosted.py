@@ -27,6 +27,16 @@ class CountingOn(Drafter):
         return CountingOn(self.notes)
 
 
+class Failing(Drafter):
+    """Raises."""
+
+    def draft(self, tokens: Sequence[int], max_k: int) -> Draft:
+        raise RuntimeError("no")
+
+    def clone(self) -> Failing:
+        return self
+
+
 @pytest.fixture
 def notes() -> list[tuple[list[int], int]]:
     return []
@@ -52,7 +62,21 @@ def test_another_history_tells_nothing_of_the_last_guess(
 ) -> None:
     hosted.draft([1, 2, 3])
     assert hosted.draft([7]) == [8, 9, 10]
+    assert hosted.draft([9, 9, 9, 9]) == [10, 11, 12], "longer, but not by what was guessed for"
     assert notes == []
+
+
+def test_a_drafter_in_quarantine_has_another_chance_with_another_history() -> None:
+    hosted = HostedDrafter(Failing(), vocab_size=100)
+    history = [1, 2]
+    for token_id in range(3, 7):
+        hosted.draft(history)
+        history.append(token_id)
+    assert hosted.guard.is_quarantined
+    assert hosted.guard.num_faults["RuntimeError"] == 3
+    hosted.draft([5])
+    assert not hosted.guard.is_quarantined
+    assert hosted.guard.num_faults["RuntimeError"] == 4
 
 
 def test_no_more_is_guessed_than_the_host_has_room_for(hosted: HostedDrafter) -> None:
@@ -67,4 +91,4 @@ def test_ids_outside_the_vocabulary_stay_here(hosted: HostedDrafter) -> None:
 
 def test_nothing_to_guess_is_refused(notes: list[tuple[list[int], int]]) -> None:
     with pytest.raises(InvalidInputError, match="at least 1, found 0"):
-        HostedDrafter(CountingOn(notes), max_draft_tokens=0)
+        HostedDrafter(CountingOn(notes), vocab_size=100, max_draft_tokens=0)
